@@ -17,8 +17,7 @@ from scipy.special import eval_gegenbauer
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from similia.kernels.heat import HypersphericalHeat, heat_profile
-from similia.kernels.heat_series import time_of, weights
+from similia.kernels.heat import HypersphericalHeat, heat_profile, time_of, weights
 
 N_ROWS, N_FEATURES, CONTRAST = 4000, 1312, 4.0
 PART, MP_PART = 64, 2  # rows and columns of the block whose series are summed by scipy, by mpmath

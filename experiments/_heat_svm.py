@@ -98,8 +98,7 @@ def exponential(D: Floats, rate: float) -> Floats:
 
 def exact(V: Floats, n: int, contrast: float) -> Floats:
     """Return the exact heat kernel on S^(n-1) at the time of this contrast."""
-    from similia.kernels.heat import heat_profile
-    from similia.kernels.heat_series import time_of
+    from similia.kernels.heat import heat_profile, time_of
 
     return heat_profile(V, n, time_of(contrast, n))
 

@@ -130,7 +130,7 @@ def test_blocks_and_threads_change_nothing(distance, monkeypatch):
     assert (distance(X, Y) == expected).all()
     assert (distance(Y, X) == expected.T).all()
     assert (distance(X) == own).all()
-    monkeypatch.setattr(module, "_LANE", -1)
+    monkeypatch.setattr(module, "_SHORT", -1)
     assert (distance(X) == own).all()
     with sm.config(max_memory=1):
         assert (distance(X, Y) == expected).all()

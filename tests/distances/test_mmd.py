@@ -17,8 +17,7 @@ from experiments.mmd_variance import mmd2_variance
 from naive import graphlets as naive_graphlets
 from similia.distances import Levenshtein
 from similia.distances import mmd as loops
-from similia.distances.mmd import MMD
-from similia.distances.two_sample import TwoSampleResult, mmd2, two_sample_test
+from similia.distances.mmd import MMD, TwoSampleResult, mmd2, two_sample_test
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.kernels import RBF, Cosine, DistanceRBF, HypersphericalHeat, MeanMap, Spectrum, Sum
 from similia.kernels.vectors import Optical

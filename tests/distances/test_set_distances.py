@@ -139,7 +139,7 @@ def test_blocks_and_threads_change_nothing(distance, dtype, monkeypatch):
     Y = SetBatch.from_arrays([rng.standard_normal((size, 6)).astype(dtype) for size in rng.integers(1, 15, 50)])
     expected, own = distance(X, Y), distance(X)
     for lanes in (1, 64, 300, 10**6):
-        monkeypatch.setattr(module, "_LANES", lanes)
+        monkeypatch.setattr(module, "_POINTS", lanes)
         monkeypatch.setattr(module, "_WORK_OF_A_THREAD", lanes)
         np.testing.assert_array_equal(distance(X, Y), expected)
         np.testing.assert_array_equal(distance(X), own)

@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 import similia as sm
 from naive import heat_features as naive
 from similia.core import threads as _threads
-from similia.embeddings import _heat_features as private
+from similia.embeddings import heat_features as private
 from similia.embeddings.heat_features import HeatRandomFeatures
-from similia.kernels import heat_series as _heat
+from similia.kernels import heat as _heat
 from similia.kernels.heat import HypersphericalHeat
 
 laws = settings(max_examples=20, deadline=None)

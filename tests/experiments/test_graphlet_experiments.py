@@ -13,9 +13,9 @@ from experiments import _graphlets, graphlet_cost, graphlet_mmd, graphlet_real, 
 from experiments._graphlets import block_model
 from experiments.graphlet_mmd import Check, laws, pooled, slope
 from experiments.graphlet_sbm import Sweep
-from similia.distances.mmd import MMD
-from similia.distances.two_sample import mmd2
-from similia.embeddings import GraphletSampling, _graphlet_loops
+from similia.distances.mmd import MMD, mmd2
+from similia.embeddings import GraphletSampling
+from similia.embeddings import graphlets as graphlet_module
 from similia.objects.graphlets import sample_graphlets, unpack_graphlets
 
 
@@ -169,8 +169,8 @@ def test_waves_in_little_memory_are_the_same(monkeypatch):
         whole = Z.transform(graphs)
         codes = sample_graphlets(graphs, 7, 300, seed=Z.seed_)
         calls = []
-        real = _graphlet_loops.rows_per_block
-        monkeypatch.setattr(_graphlet_loops, "rows_per_block", lambda n, real=real, c=calls: c.append(n) or real(n))
+        real = graphlet_module.rows_per_block
+        monkeypatch.setattr(graphlet_module, "rows_per_block", lambda n, real=real, c=calls: c.append(n) or real(n))
         with sm.config(max_memory="200KB"):
             np.testing.assert_array_equal(Z.map_.means(codes), whole)
         assert len(calls) > 1  # was divided

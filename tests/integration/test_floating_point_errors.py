@@ -10,7 +10,7 @@ from test_magnitudes import CASES
 
 import similia as sm
 from similia import distances, kernels
-from similia.kernels import heat_series as _heat
+from similia.kernels import heat as _heat
 
 rng = np.random.default_rng(1)
 STRINGS = ["".join(rng.choice(list("ACGT"), n)) for n in (5, 9, 30, 0, 12, 17)]

@@ -12,7 +12,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
 from similia.core.threads import limited_to
-from similia.kernels import GappedKmers, Spectrum, _gapped
+from similia.kernels import GappedKmers, Spectrum, gapped
 from similia.kernels.counts import inner_products
 from similia.kernels.gapped import masks
 
@@ -194,7 +194,7 @@ def test_no_letter_is_read_beyond_the_end_of_a_short_string():
     letters, weights = np.ones(12, np.uint64), np.ones(12)
     for size in range(5):  # numpy checks the bounds
         for a, b in ((letters, letters[:size]), (letters[:size], letters)):
-            assert _gapped._windows.py_func(a, b, weights[: len(a)], weights[: len(b)], np.ones(6), 5) == 0
+            assert gapped._windows.py_func(a, b, weights[: len(a)], weights[: len(b)], np.ones(6), 5) == 0
 
 
 def test_a_window_of_thousands_of_letters_is_refused():

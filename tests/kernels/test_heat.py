@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from naive import heat as naive_heat
-from similia.kernels import heat_series as _heat
+from similia.kernels import heat as _heat
 from similia.kernels.heat import HypersphericalHeat, heat_profile, suggest_contrast
 from similia.kernels.hypersphere import to_hypersphere, versines
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import similia as sm
 from naive import sphere as naive_sphere
-from similia.kernels import Normalized, Product, Sum, _versines, hypersphere
+from similia.kernels import Normalized, Product, Sum, hypersphere
 from similia.kernels.hypersphere import Cosine, map_pair, resolve_mapping, to_hypersphere, versines
 from similia.sources.dask import as_partitions
 
@@ -267,12 +267,12 @@ def test_equal_rows_are_at_zero(dtype, form):
 def test_tiles_agree_with_one_tile(density, dtype, monkeypatch):
     A = to_hypersphere(rows(300, 50, 4, "projection", density).astype(dtype))
     A[37] = A[290]
-    monkeypatch.setattr(_versines, "_TILE", 1000)
+    monkeypatch.setattr(hypersphere, "_TILE", 1000)
     expected, crossed = versines(A), versines(A, A[:211])
     tolerance = {"rtol": 0, "atol": 3e-7 if dtype == np.float32 else 1e-15}
     for tile, width in ((64, 48), (33, 1000), (1, 7)):
-        monkeypatch.setattr(_versines, "_TILE", tile)
-        monkeypatch.setattr(_versines, "_TILE_COLUMNS", width)
+        monkeypatch.setattr(hypersphere, "_TILE", tile)
+        monkeypatch.setattr(hypersphere, "_TILE_COLUMNS", width)
         for a in (A, sp.csr_array(A)):
             V = versines(a)
             np.testing.assert_allclose(V, expected, **tolerance)

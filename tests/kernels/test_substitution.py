@@ -15,7 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import similia as sm
 from similia.distances import Facts, FromFunction, Levenshtein
-from similia.distances.two_sample import mmd2
+from similia.distances.mmd import mmd2
 from similia.kernels import DistanceRBF, NegativeDistance, Spectrum, suggest_gamma
 
 WORDS = ["tree", "trees", "free", "bush", "bushes", "brush", "tee", "rush", "be", "thrush"]

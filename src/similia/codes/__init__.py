@@ -10,8 +10,8 @@ _NAMES = {
     "similarity": "hypervectors", "random": "hypervectors", "level": "hypervectors",
     "MinHash": "minhash",
     "GeneralizedNystroemPCA": "generalized_nystroem", "ITQ": "itq", "SignCodes": "itq",
-    "NGramEncoder": "ngram", "GraphHDEncoder": "graphhd", "RecordEncoder": "records",
-    "LevelEncoder": "levels", "SequenceEncoder": "sequence", "FractionalPowerEncoder": "fractional_power",
+    "NGramEncoder": "sequences", "GraphHDEncoder": "graphhd", "RecordEncoder": "records",
+    "LevelEncoder": "vectors", "SequenceEncoder": "sequences", "FractionalPowerEncoder": "vectors",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -17,9 +17,9 @@ from similia.codes.minhash import MinHash as MinHash
 from similia.codes.generalized_nystroem import GeneralizedNystroemPCA as GeneralizedNystroemPCA
 from similia.codes.itq import ITQ as ITQ
 from similia.codes.itq import SignCodes as SignCodes
-from similia.codes.ngram import NGramEncoder as NGramEncoder
+from similia.codes.sequences import NGramEncoder as NGramEncoder
 from similia.codes.graphhd import GraphHDEncoder as GraphHDEncoder
 from similia.codes.records import RecordEncoder as RecordEncoder
-from similia.codes.levels import LevelEncoder as LevelEncoder
-from similia.codes.sequence import SequenceEncoder as SequenceEncoder
-from similia.codes.fractional_power import FractionalPowerEncoder as FractionalPowerEncoder
+from similia.codes.vectors import LevelEncoder as LevelEncoder
+from similia.codes.sequences import SequenceEncoder as SequenceEncoder
+from similia.codes.vectors import FractionalPowerEncoder as FractionalPowerEncoder

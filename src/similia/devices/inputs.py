@@ -39,7 +39,7 @@ from similia.devices.floats import Decay
 from similia.devices.reading import LARGER, REACH, Letters, Units, as_whole_series
 from similia.distances import DTW, Levenshtein
 from similia.kernels import WeisfeilerLehman
-from similia.kernels.dna import complements_of, letters_read
+from similia.kernels.string_ids import complements_of, letters_read
 from similia.objects import GraphBatch, StringBatch, as_graphs
 from similia.objects.series import SeriesBatch
 

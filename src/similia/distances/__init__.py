@@ -21,8 +21,7 @@ _BUILT_IN = {name: home for home, names in _HOMES.items() for name in names}
 _NAMES = {
     **_BUILT_IN,
     "Distance": "similia.similarity", "Facts": "similia.similarity", "FromFunction": "from_function",
-    "mmd2": "two_sample",
-    "two_sample_test": "two_sample", "TwoSampleResult": "two_sample",
+    "mmd2": "mmd", "two_sample_test": "mmd", "TwoSampleResult": "mmd",
 }  # fmt: skip
 __all__ = [*_NAMES, "facts_table"]
 __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)

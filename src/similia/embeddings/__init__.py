@@ -3,7 +3,7 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "Nystroem": "nystroem", "KernelFeatures": "kernel_features", "FeatureWeights": "feature_weights", "landmarks": "",
+    "Nystroem": "nystroem", "KernelFeatures": "kernel_features", "FeatureWeights": "kernel_features", "landmarks": "",
     "D2KE": "d2ke", "PseudoEuclidean": "pseudo_euclidean",
     "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
     "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",

@@ -2,7 +2,7 @@
 
 from similia.embeddings.nystroem import Nystroem as Nystroem
 from similia.embeddings.kernel_features import KernelFeatures as KernelFeatures
-from similia.embeddings.feature_weights import FeatureWeights as FeatureWeights
+from similia.embeddings.kernel_features import FeatureWeights as FeatureWeights
 from similia.embeddings import landmarks as landmarks
 from similia.embeddings.d2ke import D2KE as D2KE
 from similia.embeddings.pseudo_euclidean import PseudoEuclidean as PseudoEuclidean

@@ -8,6 +8,10 @@ A kernel gets two features: the sum of its outputs over the times at which it ha
 the number of times at which it has the smallest. A group of kernels thus counts patterns, as a dictionary method does,
 with random patterns in place of learnt ones. Half of the groups read the differences x_{t+1} - x_t.
 
+In the loop, time points are SIMD lanes. The nine shifted vectors of a step stay in registers while all kernels of the
+group are applied, so a kernel takes nine fused multiply-adds and ten comparisons and additions for `LANES` time points.
+Each lane has sums of its own, which are added in a fixed order at the end, so the bits are equal on every processor.
+
 Cost: a series of T points takes 9 T multiplications for each kernel and dilation, and there are about log2(T / 8)
 dilations. Dempster, Schmidt & Webb (2023), "Hydra", Sec. 3.
 """
@@ -20,18 +24,20 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from similia.core import lanes as lane
 from similia.core.errors import part_from
 from similia.core.estimators import Transformer, all_at_once, check_table, example_of
+from similia.core.jit import njit
+from similia.core.lanes import LANES
 from similia.core.state import array, count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
-from similia.embeddings._hydra_loops import LENGTH, compete
-from similia.embeddings._time_loops import split_wins
-from similia.embeddings._time_shares import TimeShares, differences, of_points, range_of
+from similia.embeddings._time_shares import TimeShares, differences, divide, of_points, range_of, spread
 from similia.embeddings.vectors import as_single, lengths_of, moments
 from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily
 
+_LENGTH = 9  # of a kernel
 _MOST_CHANNELS = 8  # maximum number of channels that a group reads, as published
 _WORK = 2**25  # multiplications in a task, which takes a few milliseconds
 
@@ -45,7 +51,7 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
 
 @state(
     fits=_fits, n_channels_=count(least=1), _n_features_out=count(least=1),
-    weights_=array("f4", "d", "g", "k", LENGTH), channels_=array("i8", "d", "g", None),
+    weights_=array("f4", "d", "g", "k", _LENGTH), channels_=array("i8", "d", "g", None),
 )  # fmt: skip
 class Hydra(TimeShares):
     r"""Embed time series by the wins of random convolutional kernels that compete in groups.
@@ -132,8 +138,8 @@ class Hydra(TimeShares):
         n_kernels = check_positive_int(self.n_kernels, "n_kernels")
         rng = generator(self.random_state)
         lengths, n_channels = lengths_of(X)
-        n_dilations = max(1, ((int(lengths.max()) - 1) // (LENGTH - 1)).bit_length())
-        weights = rng.standard_normal((n_dilations, n_groups, n_kernels, LENGTH))
+        n_dilations = max(1, ((int(lengths.max()) - 1) // (_LENGTH - 1)).bit_length())
+        weights = rng.standard_normal((n_dilations, n_groups, n_kernels, _LENGTH))
         weights -= weights.mean(axis=-1, keepdims=True)
         self.weights_ = (weights / np.abs(weights).sum(axis=-1, keepdims=True)).astype(np.float32)
         n_drawn = 1 if n_channels == 1 else int(np.clip(n_channels // 2, 2, _MOST_CHANNELS))
@@ -151,7 +157,7 @@ class Hydra(TimeShares):
         out = np.empty((len(series), n_dilations, n_groups, 2, n_kernels), np.float32)
 
         def work(start: int, stop: int) -> None:
-            compete(series.values, series.offsets, start, stop, self.weights_, self.channels_, out)
+            _compete(series.values, series.offsets, start, stop, self.weights_, self.channels_, out)
 
         grain = _WORK * len(series) // (len(series.values) * self.weights_.size)
         run_in_ranges(work, len(series), max(1, grain))
@@ -166,7 +172,7 @@ class Hydra(TimeShares):
         def split(series: npt.NDArray, groups: slice, n_outputs: int) -> npt.NDArray[np.float64]:
             out = np.zeros(series.shape)
             arrays = [np.ascontiguousarray(a[:, groups]) for a in (self.weights_, self.channels_, *of_features)]
-            split_wins(series, n_outputs, *arrays, out)
+            _split_wins(series, n_outputs, *arrays, out)
             return out
 
         return split(x, *plain) + of_points(split(differences(x), *rest), len(x))
@@ -250,3 +256,128 @@ def _roots(X: Any, start: int, n_features: int | None = None, by: Any = None) ->
 def _roots_and_zeros(X: Any, start: int) -> npt.NDArray[np.floating]:
     roots = _roots(X, start)
     return np.concatenate([roots, roots == 0], axis=1)
+
+
+@njit()
+def _compete(values, offsets, start, stop, weights, channels, out):  # type: ignore[no-untyped-def]
+    """Fill rows ``start:stop`` of `out` with the features of these series; `Hydra` states the shapes of arrays.
+
+    The last half of the groups (rounded down) read the differences of successive values instead of the values.
+    """
+    n_dilations, n_groups, n_kernels = weights.shape[:3]
+    n_plain = n_groups - n_groups // 2
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    widest = min(1 << (n_dilations - 1), longest)
+    padded = np.zeros(longest + (_LENGTH - 1) * widest + LANES, np.float32)
+    room = np.empty(3 * n_kernels * LANES, np.float32)
+    ends = np.zeros(2 * LANES, np.float32)
+    ends[:LANES] = 1
+    for i in range(start, stop):
+        x = values[offsets[i] : offsets[i + 1]]
+        for d in range(n_dilations):
+            dilation = min(1 << d, len(x))  # larger dilations read the same numbers: zeros on both sides
+            for g in range(n_groups):
+                differences = int(g >= n_plain)
+                length = len(x) - differences
+                if values.shape[1] > 1 or g == 0 or g == n_plain:
+                    _pad(x, channels[d, g], differences, _LENGTH // 2 * dilation, padded)
+                _count(padded, length, dilation, weights[d, g].reshape(-1), ends, room, out[i, d, g])
+
+
+@njit()
+def _pad(x, channels, differences, margin, padded):  # type: ignore[no-untyped-def]
+    """Write the sum of some channels of a series, or its differences, to `padded`, with zeros on both sides."""
+    padded[:] = 0
+    for t in range(len(x) - differences):
+        total = np.float32(0)
+        for c in channels:
+            total += x[t + 1, c] - x[t, c] if differences else x[t, c]
+        padded[margin + t] = total
+
+
+@njit()
+def _count(padded, length, dilation, weights, ends, room, out):  # type: ignore[no-untyped-def]
+    """Fill ``out[0, k]`` with the sum of the winning outputs of kernel k, ``out[1, k]`` with the number of its losses.
+
+    An output wins if it is the largest of the group at its time, and loses if it is the smallest; of equal outputs, the
+    first kernel's counts. `ends` holds `LANES` ones, then `LANES` zeros.
+    """
+    n_kernels = out.shape[1]
+    sums, counts = n_kernels * LANES, 2 * n_kernels * LANES  # places in `room`, behind the values of this step
+    room[:] = 0
+    zero, infinity = lane.splat(np.float32(0)), lane.splat(np.float32(np.inf))
+    for t in range(0, length, LANES):
+        x0, x1 = lane.load(padded, t), lane.load(padded, t + dilation)
+        x2, x3 = lane.load(padded, t + 2 * dilation), lane.load(padded, t + 3 * dilation)
+        x4, x5 = lane.load(padded, t + 4 * dilation), lane.load(padded, t + 5 * dilation)
+        x6, x7 = lane.load(padded, t + 6 * dilation), lane.load(padded, t + 7 * dilation)
+        x8 = lane.load(padded, t + 8 * dilation)
+        most, least = zero - infinity, infinity
+        for k in range(n_kernels):
+            w = k * _LENGTH
+            z = x0 * lane.splat(weights[w])
+            z = lane.multiply_add(x1, lane.splat(weights[w + 1]), z)
+            z = lane.multiply_add(x2, lane.splat(weights[w + 2]), z)
+            z = lane.multiply_add(x3, lane.splat(weights[w + 3]), z)
+            z = lane.multiply_add(x4, lane.splat(weights[w + 4]), z)
+            z = lane.multiply_add(x5, lane.splat(weights[w + 5]), z)
+            z = lane.multiply_add(x6, lane.splat(weights[w + 6]), z)
+            z = lane.multiply_add(x7, lane.splat(weights[w + 7]), z)
+            z = lane.multiply_add(x8, lane.splat(weights[w + 8]), z)
+            lane.store(room, k * LANES, z)
+            most, least = lane.maximum(most, z), lane.minimum(least, z)
+        inside = lane.load(ends, LANES - min(LANES, length - t))
+        gain = most * inside
+        for k in range(n_kernels):
+            z = lane.load(room, k * LANES)
+            at = k * LANES
+            won = lane.where_at_most(most, z, gain, zero)
+            lane.store(room, sums + at, lane.load(room, sums + at) + won)
+            most = lane.where_at_most(most, z, infinity, most)  # no later kernel wins here
+            won = lane.where_at_most(z, least, inside, zero)
+            lane.store(room, counts + at, lane.load(room, counts + at) + won)
+            least = lane.where_at_most(z, least, zero - infinity, least)
+    for pooling in range(2):
+        for k in range(n_kernels):
+            at = (1 + pooling) * n_kernels * LANES + k * LANES
+            half = LANES // 2
+            while half:
+                for j in range(half):
+                    room[at + j] += room[at + half + j]
+                half //= 2
+            out[pooling, k] = room[at]
+
+
+@njit()
+def _split_wins(x, n_outputs, weights, channels, coefficients, centre, out):  # type: ignore[no-untyped-def]
+    """Add the shares of each point of a float32 series `x` in features of `Hydra` to `out`, (length, n_channels).
+
+    Kernels have `n_outputs` outputs: the length, or 0 for the differences of a single point. `coefficients` and
+    `centre` have the shape (n_dilations, n_groups, 2, n_kernels). The amount of a feature above its centre goes to the
+    times at which its kernel wins (or loses, for the second feature), otherwise to the other times.
+    """
+    n_dilations, n_groups, n_kernels = weights.shape[:3]
+    length = len(x)
+    widest = min(1 << (n_dilations - 1), length)
+    padded = np.zeros(length + (_LENGTH - 1) * widest + LANES, np.float32)
+    room = np.empty(3 * n_kernels * LANES, np.float32)
+    ends = np.zeros(2 * LANES, np.float32)
+    ends[:LANES] = 1
+    won, amounts = np.zeros((length, 2, n_kernels), np.float32), np.empty(length)
+    for d in range(n_dilations):
+        dilation = min(1 << d, length)
+        for g in range(n_groups):
+            _pad(x, channels[d, g], 0, _LENGTH // 2 * dilation, padded)
+            for t in range(n_outputs):
+                _count(padded[t:], 1, dilation, weights[d, g].reshape(-1), ends, room, won[t])  # one output alone
+            amounts[:] = 0
+            for pooling in range(2):
+                for k in range(n_kernels):
+                    wins, total = won[:, pooling, k] != 0, 0.0
+                    for t in range(n_outputs):
+                        total += won[t, pooling, k]
+                    difference = total - centre[d, g, pooling, k]
+                    divide(coefficients[d, g, pooling, k] * difference, wins, difference > 0, amounts)
+            spread(amounts, x, channels[d, g], -(_LENGTH // 2) * dilation, dilation, _LENGTH, out)

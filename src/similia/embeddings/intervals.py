@@ -25,8 +25,7 @@ from similia.core.jit import njit
 from similia.core.state import count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
-from similia.embeddings._time_loops import spread
-from similia.embeddings._time_shares import TimeShares, range_of
+from similia.embeddings._time_shares import TimeShares, range_of, spread
 from similia.embeddings.vectors import as_single, lengths_of
 from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily

@@ -28,16 +28,17 @@ from similia.core.state import Sizes, array, count, objects, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
 from similia.embeddings.gram import (
+    POLICIES,
     Gram,
     Index,
     PrecomputedGram,
     check_finite,
     check_symmetric,
+    decompose,
     landmark_columns,
     row_blocks,
 )
 from similia.embeddings.landmarks import STRATEGIES
-from similia.embeddings.spectrum import POLICIES, decompose
 from similia.kernels.features import CountsKernel
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, at_least_one

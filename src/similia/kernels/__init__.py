@@ -5,7 +5,7 @@ from similia.core.lazy import attach
 _NAMES = {
     "Kernel": "similia.similarity", "FeatureKernel": "features",
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
-    "GappedKmers": "gapped", "Words": "words",
+    "GappedKmers": "gapped", "Words": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphs",
     "Intersection": "minmax", "MinMax": "minmax", "MeanMap": "sets", "Morgan": "molecules",

@@ -7,7 +7,7 @@ from similia.kernels.strings import GappyKmers as GappyKmers
 from similia.kernels.strings import Mismatch as Mismatch
 from similia.kernels.strings import WeightedDegree as WeightedDegree
 from similia.kernels.gapped import GappedKmers as GappedKmers
-from similia.kernels.words import Words as Words
+from similia.kernels.strings import Words as Words
 from similia.kernels.propagation import Propagation as Propagation
 from similia.kernels.graphs import WeisfeilerLehman as WeisfeilerLehman
 from similia.kernels.graphs import ShortestPath as ShortestPath

@@ -1,4 +1,4 @@
-"""Feature ids of strings: each loop writes one 64-bit id per occurrence of a feature.
+"""Letters and feature ids of strings: complements, U read as T, case; loops that write one 64-bit id per feature.
 
 A k-mer of letters c_1 ... c_k (code points) becomes the number Σ c_j b^(k - j) modulo 2**64; a bijection then mixes its
 bits. If k <= 8 and every letter is below 256, then b = 256 and different k-mers have different ids. For other k-mers, b
@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.errors import BadValue
 from similia.core.hashing import combine, mix
 from similia.core.jit import njit
+from similia.core.text import short
+from similia.objects import StringBatch
 from similia.objects.sequences import offsets_of
 
 BYTE_BASE = np.uint64(256)
@@ -22,6 +25,70 @@ DEGREE_SHIFT = 56  # ids of the weighted degree kernel hold the length of the k-
 _DEGREE_SHIFT = np.uint64(DEGREE_SHIFT)
 _DEGREE_FREE = np.uint64((1 << DEGREE_SHIFT) - 1)
 _WHITE_SPACE = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
+_LETTERS, _COMPLEMENTS = b"ATCGRYKMBVDHSWNU", b"TAGCYRMKVBHDSWNA"
+_COMPLEMENT = np.zeros(256, np.uint32)  # 0: no complement
+_COMPLEMENT[[*_LETTERS, *_LETTERS.lower()]] = [*_COMPLEMENTS, *_COMPLEMENTS.lower()]
+_BYTES = np.arange(256, dtype=np.uint32)
+_UPPER = np.array([*bytes(range(256)).upper()], np.uint32)  # bytes.upper changes ASCII letters only
+_U_AS_T = np.where(ord("U") == _BYTES, ord("T"), np.where(ord("u") == _BYTES, ord("t"), _BYTES)).astype(np.uint32)
+
+
+def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
+    """Return code points with a-z read as A-Z if `ignore_case`, and U read as T if `reverse_complement`."""
+    if not (ignore_case or reverse_complement):
+        return values
+    table = _UPPER if ignore_case else _BYTES
+    if reverse_complement:
+        table = _U_AS_T[table]
+    return np.where(values < 256, table[np.minimum(values, 255)], values).astype(values.dtype)
+
+
+def complements_of(values: npt.NDArray) -> npt.NDArray:
+    """Return the complement of each code point, or 0 if it has none."""
+    return np.where(values < 256, _COMPLEMENT[np.minimum(values, 255)], 0).astype(values.dtype)
+
+
+def check_letters(X: StringBatch) -> None:
+    """Raise if a letter has no complement, and name the first such letter."""
+    known = (_COMPLEMENT > 0)[np.minimum(X.values, 255)]
+    if known.all():
+        return
+    place = int(np.argmin(known))
+    i = int(np.searchsorted(X.offsets, place, side="right")) - 1
+    raise BadValue(
+        i,
+        f"holds {short(chr(X.values[place]))} at position {place - X.offsets[i]}, which has no complement",
+        remedy="reverse_complement=True takes DNA or RNA: A, C, G, T, U and the IUPAC letters R, Y, K, M, B, V, D, H, "
+        "S, W, N",
+    )
+
+
+def runs_of(inside: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return (starts, stops, firsts) of the longest runs of True in `inside` that do not cross ends of strings.
+
+    String i has the runs from ``firsts[i]`` to ``firsts[i + 1]``.
+    """
+    edge = np.zeros(len(inside) + 1, bool)
+    edge[offsets] = True
+    starts = np.flatnonzero(inside & (edge[:-1] | ~np.append(False, inside[:-1])))
+    stops = np.flatnonzero(inside & (edge[1:] | ~np.append(inside[1:], False))) + 1
+    return starts, stops, np.searchsorted(starts, offsets)
+
+
+def words_padded(values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> tuple[Any, ...]:
+    """Cut strings at white space and put a space on both sides of each word; return (letters, offsets, firsts, places).
+
+    Word w is ``letters[offsets[w]:offsets[w + 1]]``; string i has the words from ``firsts[i]`` to ``firsts[i + 1]``.
+    `places` has the position of each letter in `values`, or -1 for the added spaces.
+    """
+    inside = ~np.isin(values, _WHITE_SPACE)
+    starts, stops, firsts = runs_of(inside, offsets)
+    word_offsets = offsets_of(stops - starts + 2)
+    places = np.zeros(word_offsets[-1], np.int64)
+    places[word_offsets[:-1]] = places[word_offsets[1:] - 1] = -1
+    places[places == 0] = np.flatnonzero(inside)
+    letters = np.where(places < 0, np.uint32(ord(" ")), values[places]) if len(values) else values
+    return letters.astype(np.uint32), word_offsets, firsts, places
 
 
 @njit()
@@ -183,31 +250,3 @@ def positioned_ids(values, offsets, degree, id_offsets, ids):  # type: ignore[no
                 state = combine(state, values[start + d - 1])
                 ids[end] = (state & _DEGREE_FREE) | (np.uint64(d) << _DEGREE_SHIFT)
                 end += 1
-
-
-def runs_of(inside: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return (starts, stops, firsts) of the longest runs of True in `inside` that do not cross ends of strings.
-
-    String i has the runs from ``firsts[i]`` to ``firsts[i + 1]``.
-    """
-    edge = np.zeros(len(inside) + 1, bool)
-    edge[offsets] = True
-    starts = np.flatnonzero(inside & (edge[:-1] | ~np.append(False, inside[:-1])))
-    stops = np.flatnonzero(inside & (edge[1:] | ~np.append(inside[1:], False))) + 1
-    return starts, stops, np.searchsorted(starts, offsets)
-
-
-def words_padded(values: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> tuple[Any, ...]:
-    """Cut strings at white space and put a space on both sides of each word; return (letters, offsets, firsts, places).
-
-    Word w is ``letters[offsets[w]:offsets[w + 1]]``; string i has the words from ``firsts[i]`` to ``firsts[i + 1]``.
-    `places` has the position of each letter in `values`, or -1 for the added spaces.
-    """
-    inside = ~np.isin(values, _WHITE_SPACE)
-    starts, stops, firsts = runs_of(inside, offsets)
-    word_offsets = offsets_of(stops - starts + 2)
-    places = np.zeros(word_offsets[-1], np.int64)
-    places[word_offsets[:-1]] = places[word_offsets[1:] - 1] = -1
-    places[places == 0] = np.flatnonzero(inside)
-    letters = np.where(places < 0, np.uint32(ord(" ")), values[places]) if len(values) else values
-    return letters.astype(np.uint32), word_offsets, firsts, places

@@ -25,7 +25,7 @@ from similia.core.config import check_memory, rows_per_block
 from similia.core.estimators import all_at_once, check_columns, check_table
 from similia.core.state import array, count, labels, made, pairs_of, state
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
-from similia.kernels import heat_series
+from similia.kernels import heat
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
 from similia.learn.gram_svm import (
@@ -251,7 +251,7 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
                 f"contrast must be below the number of features, {n}, got {contrasts[-1]:g}; "
                 'contrast="tune" chooses values below it'
             )
-        return [_Candidate(a, heat_series.time_of(a, n)) for a in contrasts]
+        return [_Candidate(a, heat.time_of(a, n)) for a in contrasts]
 
     def _splits(self, labels: npt.NDArray) -> list[tuple[npt.NDArray, npt.NDArray]]:
         """Return the (training rows, validation rows) of each fold."""
@@ -267,9 +267,9 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
 def _with_slope(slope: float, n: int) -> _Candidate:
     """Return (contrast, t) with contrast = `slope` or, if `slope` is above n / 4, with t = 1 / (2 slope)."""
     if slope <= n / 4:
-        return _Candidate(slope, heat_series.time_of(slope, n))
+        return _Candidate(slope, heat.time_of(slope, n))
     t = 1 / (2 * slope)
-    return _Candidate(heat_series.contrast_of(t, n), t)
+    return _Candidate(heat.contrast_of(t, n), t)
 
 
 def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
@@ -278,7 +278,7 @@ def _grams(V: npt.NDArray[np.float64], n: int) -> GramOf:
 
     def gram(candidate: _Candidate) -> npt.NDArray[np.float64]:
         np.copyto(K, V)
-        return heat_series.evaluate(heat_series.table(n, candidate.t), K)
+        return heat.evaluate(heat.table(n, candidate.t), K)
 
     return gram
 

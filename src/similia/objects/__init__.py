@@ -11,7 +11,7 @@ _NAMES = {
     "unpack_graphlets": "graphlets", "canonical_forms": "graphlets", "Patterns": "graphlets",
     "CanonicalForms": "graphlets",
     "n_objects": "sequences", "take": "sequences", "concatenate": "sequences",
-    "GraphToSets": "to_sets", "SeriesToSets": "to_sets",
+    "GraphToSets": "transformers", "SeriesToSets": "transformers",
     "AttributeScaler": "transformers", "as_column": "transformers", "FromColumn": "transformers",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -24,8 +24,8 @@ from similia.objects.graphlets import CanonicalForms as CanonicalForms
 from similia.objects.sequences import n_objects as n_objects
 from similia.objects.sequences import take as take
 from similia.objects.sequences import concatenate as concatenate
-from similia.objects.to_sets import GraphToSets as GraphToSets
-from similia.objects.to_sets import SeriesToSets as SeriesToSets
+from similia.objects.transformers import GraphToSets as GraphToSets
+from similia.objects.transformers import SeriesToSets as SeriesToSets
 from similia.objects.transformers import AttributeScaler as AttributeScaler
 from similia.objects.transformers import as_column as as_column
 from similia.objects.transformers import FromColumn as FromColumn

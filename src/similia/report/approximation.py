@@ -20,7 +20,7 @@ from similia.core.errors import BadParameter
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_positive_int, generator
-from similia.embeddings import spectrum as _spectrum
+from similia.embeddings.gram import decompose
 from similia.embeddings.nystroem import Nystroem
 from similia.objects import n_objects, take
 from similia.report._model import Parts, embedded, fitted_parts, is_packed, sampled, unframed
@@ -147,7 +147,7 @@ class ApproximationErrorDisplay(Display):
                 warnings.simplefilter("ignore", UserWarning)  # about clipped eigenvalues
                 try:
                     part = (H[np.ix_(some, some)] + H[np.ix_(some, some)].T) / 2
-                    _, components = _spectrum.decompose(part, nystroem.spectrum, s * eps, eps)
+                    _, components = decompose(part, nystroem.spectrum, s * eps, eps)
                 except ValueError:  # these landmarks are similar to nothing
                     errors.append(1.0)
                     continue

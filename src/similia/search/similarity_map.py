@@ -50,9 +50,9 @@ from similia.core.progress import track
 from similia.core.state import Sizes, array, count, made, objects, one_of, optional, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, check_positive_int, generator, spawn_seeds
+from similia.embeddings.gram import with_signs
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.pseudo_euclidean import PseudoEuclidean
-from similia.embeddings.spectrum import with_signs
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search.metric import Metric, metric_from
