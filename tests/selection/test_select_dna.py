@@ -36,13 +36,21 @@ def names(X, task="classification"):
 @pytest.mark.parametrize("letters", ["ACGT", "ACGTN", "acgt", "ACGU"])
 def test_both_strands_are_a_candidate_for_dna_after_the_plain_ones(letters):
     found = names([letters * 3, letters * 2] * 4)
-    assert found.index(BOTH) > found.index("Spectrum 5 · features")
+    assert found.index(BOTH) > found.index("Spectrum 2–5 · features")
     assert BOTH.replace("features", "landmarks") in names([letters * 3, letters * 2] * 4, "regression")
 
 
 @pytest.mark.parametrize("letters", ["ACDEFGHIKLMNPQRSTVWY", "a cat", "ACGT-"])
 def test_other_strings_have_no_strands(letters):
     assert not any("reverse_complement" in name for name in names([letters * 3, letters * 2] * 4))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_shared_and_minmax_counts_are_candidates_for_all_strings(task):
+    found = names(["ACDEFGHIKLMNPQRSTVWY", "CDACDA"] * 4, task)
+    vectors = "features" if task == "classification" else "landmarks"
+    assert f"Intersection Spectrum k=(1, 5) · {vectors}" in found
+    assert "MinMax Spectrum 1–3" in found
 
 
 def test_letters_of_both_cases_are_alike():

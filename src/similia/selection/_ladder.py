@@ -61,6 +61,8 @@ _OWN, _PAIRS, _LEARNT, DEAR = -1, 1, 2, 3  # ranks by cost, DEAR the highest; 0 
 _TOLERANCE = 0.1  # tolerance of LinearSVC on features: as accurate as 1e-3 and, for large C, 2 to 3 times as fast
 _ALPHAS = np.logspace(-3, 5, 17)  # leave-one-out errors on the training part choose one
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
+_SHARED = k.Intersection(k.Spectrum(k=(1, 5)), normalize=True)  # what two strings share of each count
+_ALIKE = k.Sum([k.MinMax(k.Spectrum(k=n)) for n in (1, 2, 3)])  # Jaccard of the counts, length by length
 
 
 @dataclass(frozen=True)
@@ -289,12 +291,13 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     if parts.classify and spaces:
         yield parts.weighted(k.Words(n=(1, 2)))
     yield parts.nearest(spectra)
-    for kernel in (spectra, k.Spectrum(k=3, normalize=True), k.Spectrum(k=5, normalize=True)):
+    for kernel in (_SHARED, spectra):
         yield parts.features(kernel)
     if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
         yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
         yield from _gapped(parts, ignore_case=cases)
+    yield parts.exact(_ALIKE)
     yield parts.features(gappy)
     kernels = [spectra, gappy]
     if set(letters.tolist()) <= set(b"ACGT"):
