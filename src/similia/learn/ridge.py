@@ -39,7 +39,7 @@ from similia.core.config import check_memory
 from similia.core.progress import track
 from similia.core.threads import one_blas_thread
 from similia.learn._sign_matrix import SignMatrix
-from similia.learn.samples import HeldOut, add_samples, dimension, lengths, products, signs, small_rows_up
+from similia.learn.prototypes import HeldOut, add_samples, dimension, lengths, products, signs, small_rows_up
 
 Floats = npt.NDArray[np.float64]
 
