@@ -21,6 +21,7 @@ from similia.core.estimators import twin_of
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import RBF, Cosine, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
+from similia.search import _queries
 from similia.search import recall
 from similia.search.metric import Metric, as_metric, metric_of, shares_found, sorted_candidates
 from similia.search.metric import feature_distances as distances_of_features
@@ -290,12 +291,11 @@ def test_another_function_as_kernel_counts_at_once():
 
 
 def test_many_queries_are_answered_in_parts(monkeypatch):
-    from similia.search import _candidates
 
     X = words(60)
     search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=20).fit(X)
     whole = search.kneighbors(X, 4)
-    monkeypatch.setattr(_candidates, "_QUERIES", 7)
+    monkeypatch.setattr(_queries, "_QUERIES", 7)
     for found, expected in zip(search.kneighbors(X, 4), whole, strict=True):
         np.testing.assert_array_equal(found, expected)
 

@@ -12,7 +12,7 @@ from similia.core.config import rows_per_block
 from similia.core.estimators import check_fitted, twin_of
 from similia.core.validation import check_positive_int
 from similia.objects import n_objects, take
-from similia.search._candidates import by_angle, encoded
+from similia.search._queries import by_angle, encoded
 from similia.search.metric import Floats, Index, Metric, as_metric, shares_found
 
 

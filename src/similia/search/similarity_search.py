@@ -25,8 +25,9 @@ from similia.core.threads import exclusively
 from similia.core.validation import check_encoder, check_positive_int
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.search._candidates import (
+from similia.search._queries import (
     Known,
+    OneQuery,
     by_angle,
     encoded,
     fitted_codes,
@@ -37,7 +38,6 @@ from similia.search._candidates import (
     positions,
     unit,
 )
-from similia.search._plan import OneQuery
 from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
