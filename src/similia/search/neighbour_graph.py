@@ -197,7 +197,7 @@ def _in_both_directions(graph: sp.csr_matrix) -> sp.csr_matrix:
 # ---- all pairs
 def _exact(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
     """Return the distances and positions of the `k` nearest other objects of each object, both (n, k)."""
-    from similia.learn.metric_neighbors import search_for
+    from similia.learn.series_neighbors import search_for
 
     search = search_for(metric.function, X, X)
     if search is not None:
