@@ -1,17 +1,18 @@
 """Nearest objects by explicit features, exactly: an inverted index of k-mers, colours of nodes, fingerprints and such.
 
 For each feature, a list names the objects that have it. The lists of a query's features yield, for every object, the
-sum of minima or products of the features of query and object, and so their distance; `_inverted_lists` says how most
+sum of minima or products of the features of query and object, and so their distance; `_feature_index` says how most
 objects are ruled out. Objects are kept in segments; small ones are merged, so that adding an object costs O(log n) on
 average.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,11 +22,9 @@ from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
 from similia.core.validation import check_positive_int
 from similia.kernels import Intersection, MinMax, Normalized, Sum
-from similia.kernels.counts import Counts
+from similia.kernels.counts import Counts, number_ids
 from similia.kernels.features import FeatureKernel, check_alike
 from similia.objects.sequences import at_least_one, offsets_of, segments
-from similia.search import _inverted_lists as lists
-from similia.search._inverted_lists import Segment
 from similia.search.metric import ragged, within_radius
 from similia.search.scan import best, check_radius
 from similia.similarity import check_kernel, compared, decided, diagonal
@@ -34,8 +33,67 @@ from similia.storage.store import Ids, check_ids, count_on
 
 _FAR_ID = 2**63 - 1
 _QUERIES_OF_A_THREAD = 4
+_EXACT = 2**24  # whole numbers up to here are exact in single precision
 _OWN = np.uint64(2**64 - 1)  # id of a feature that counts in k(x, x) only; no query shares it with an object
 Floats = npt.NDArray[np.float64]
+
+
+class Segment(NamedTuple):
+    """Objects in ascending order of size, with their inverted lists; `_feature_index` describes the arrays."""
+
+    features: npt.NDArray[np.uint64]  # ids of the features, ascending
+    starts: Ids
+    rows: npt.NDArray[np.int32]
+    amounts: npt.NDArray
+    tops: Floats
+    limits: Ids
+    held: npt.NDArray[np.int32]
+    counts: npt.NDArray
+    sizes: Floats
+    ids: Ids
+    dead: npt.NDArray[np.bool_]
+    whole: bool  # whether all counts are whole numbers, and all sizes below 2**24
+
+    @classmethod
+    def of(cls, counts: Counts, ids: Ids, least: bool) -> Segment:
+        from similia.search import _feature_index as loops
+
+        distinct, numbers = number_ids(counts.ids)
+        by_id = np.argsort(distinct)
+        place = np.empty(len(distinct), np.int32)
+        place[by_id] = np.arange(len(distinct), dtype=np.int32)
+        byte = counts._whole and float(counts.values.max(initial=0.0)) < 256
+        values = counts.values.astype(np.uint8) if byte else counts.values
+        shape = (len(counts), len(distinct))
+        matrix = sp.csr_array((values, place[numbers], counts.offsets), shape=shape)
+        matrix.sort_indices()
+        sizes = loops.own_sums(matrix.indptr.astype(np.int64), matrix.data, least)
+        order = np.argsort(sizes, kind="stable")
+        matrix, sizes = matrix[order], sizes[order]
+        lists = matrix.tocsc()
+        starts, limits = lists.indptr.astype(np.int64), matrix.indptr.astype(np.int64)
+        tops = np.maximum.reduceat(lists.data, starts[:-1]).astype(np.float64) if len(distinct) else np.empty(0)
+        amounts = lists.data if byte else _rounded_up(lists.data)
+        arrays = (
+            distinct[by_id], starts, lists.indices.astype(np.int32), amounts, tops, limits,
+            matrix.indices.astype(np.int32), matrix.data, sizes, ids[order],
+        )  # fmt: skip
+        for one in arrays:  # as memory maps are, so that loops are compiled for one type
+            one.flags.writeable = False
+        whole = counts._whole and float(sizes.max(initial=0.0)) < _EXACT
+        return cls(*arrays, np.zeros(len(ids), np.bool_), whole)
+
+    def alive(self) -> tuple[Counts, Ids]:
+        """Return the features and ids of the objects that are not removed."""
+        kept = np.flatnonzero(~self.dead)
+        at, limits = segments(self.limits, kept)
+        return Counts(limits, self.features[self.held[at]], self.counts[at].astype(np.float64)), self.ids[kept]
+
+
+def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # infinity is an upper bound, too
+        single = values.astype(np.float32)
+    return np.where(single < values, np.nextafter(single, np.float32(np.inf)), single)
 
 
 @state(kernel="kernel", kernel_="kernel", compared_="texts", width_=optional(count()), next_id_=count())
@@ -311,11 +369,13 @@ class FeatureIndex(BaseEstimator):
 
     def _nearest(self, queries: Counts, k: int) -> tuple[Floats, Ids]:
         """Return the distances and ids of the `k` nearest objects of each query, both (q, k)."""
+        from similia.search import _feature_index as loops
+
         q = len(queries)
         distances, found = np.full((q, k), np.inf), np.full((q, k), _FAR_ID)
         limits, ids, values = _by_id(queries)
-        owns = lists.own_sums(limits, values, self._least)
-        whole = queries._whole and float(owns.max(initial=0.0)) < lists.EXACT
+        owns = loops.own_sums(limits, values, self._least)
+        whole = queries._whole and float(owns.max(initial=0.0)) < _EXACT
         for segment in self._segments:
             offsets, columns, amounts = _known(segment.features, limits, ids, values)
 
@@ -323,7 +383,7 @@ class FeatureIndex(BaseEstimator):
                 first: int, last: int, segment: Any = segment, query: Any = (offsets, columns, amounts, owns)
             ) -> None:
                 how = self._how, self._least, whole and segment.whole
-                lists.search_segment(*query, *how, *segment[1:-1], distances, found, first, last)
+                loops.search_segment(*query, *how, *segment[1:-1], distances, found, first, last)
 
             run_in_ranges(search, q, _QUERIES_OF_A_THREAD)
         return best([(distances, found)], k)
@@ -349,16 +409,18 @@ def _checked(state: dict[str, Any]) -> Counts:
 
 def _reading(kernel: Any) -> tuple[int, bool, MinMax]:
     """Return how sums of features become distances, whether they are of minima, and a `MinMax` that reads features."""
+    from similia.search import _feature_index as loops
+
     if isinstance(kernel, MinMax):
-        return lists.MINMAX, True, kernel
-    how = lists.COSINE if getattr(kernel, "normalize", False) or isinstance(kernel, Normalized) else lists.PLAIN
+        return loops.MINMAX, True, kernel
+    how = loops.COSINE if getattr(kernel, "normalize", False) or isinstance(kernel, Normalized) else loops.PLAIN
     if isinstance(kernel, Intersection):
         return how, True, MinMax(kernel.kernel)
     if isinstance(kernel, Normalized):
         return how, False, MinMax(kernel.kernel)
     if isinstance(kernel, FeatureKernel):
         return how, False, MinMax(clone(kernel).set_params(normalize=False))
-    return lists.PLAIN, False, MinMax(kernel)
+    return loops.PLAIN, False, MinMax(kernel)
 
 
 def _normalises(kernel: Any) -> bool:
@@ -369,7 +431,9 @@ def _normalises(kernel: Any) -> bool:
 
 def _completed(counts: Counts, own: Floats) -> Counts:
     """Return features whose products add up to `own`, k(x, x): objects that lack some get the feature `_OWN`."""
-    rest = own - lists.own_sums(counts.offsets, counts.values, False)
+    from similia.search import _feature_index as loops
+
+    rest = own - loops.own_sums(counts.offsets, counts.values, False)
     lacking = rest > 1e-6 * own  # not by rounding, of float32 at the worst
     ends, values = counts.offsets[1:][lacking], np.sqrt(rest[lacking])
     offsets = offsets_of(np.diff(counts.offsets) + lacking)

@@ -2,7 +2,7 @@
 
 ``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. Each file in ``objects``
 holds the objects (or projected vectors) and names of one addition. A search by features stores empty codes; beside a
-file of objects, a second file holds their `_inverted_lists`. Loading reads the lists of large additions. For
+file of objects, a second file holds their inverted lists (`_postings`). Loading reads the lists of large additions. For
 other additions, and those without a file of lists, it counts the features of the objects again. An addition writes its
 objects first and then commits its codes in one step (`Store`). If a crash leaves objects without codes, or temporary
 files, they are ignored, and the next change deletes them.
@@ -30,10 +30,9 @@ from similia.core.state import Check, array, objects, optional
 from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
-from similia.search import _inverted_lists
-from similia.search._inverted_lists import Segment
+from similia.search import _postings
 from similia.search._rows import settings_of
-from similia.search.feature_index import FeatureIndex
+from similia.search.feature_index import FeatureIndex, Segment
 from similia.search.hamming_index import HammingIndex
 from similia.search.vector_index import vectors_index
 from similia.storage.disk import is_temporary, sync_folder
@@ -211,7 +210,7 @@ class SearchFolder:
         save({"ids": ids, "objects": objects, "vectors": vectors, "names": names}, path)
         if _by_features(self.search):
             given = twin_of(self.search.encoder_).add(objects, ids) if index is None else index
-            _inverted_lists.write(given.segment(), path.with_suffix(_LISTS))
+            _postings.write(given.segment(), path.with_suffix(_LISTS))
         sync_folder(self.folder / _OBJECTS)
 
     def remove(self, ids: Any) -> None:
@@ -381,7 +380,7 @@ def _kept_lists(files: list[Path], stored: list[Ids], wanted: Ids, mmap: bool) -
         alive = ids[np.sort(rows[(rows >= first) & (rows < first + len(ids))]) - first]
         lists = path.with_suffix(_LISTS)
         if 2 * len(alive) > len(ids) and _FEW_LISTS * len(ids) >= len(wanted) and lists.exists():
-            kept.append((_inverted_lists.read(lists, ids, mmap), alive))
+            kept.append((_postings.read(lists, ids, mmap), alive))
     return kept
 
 

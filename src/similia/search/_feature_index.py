@@ -1,183 +1,33 @@
-"""Inverted lists of the features of objects: the k nearest objects, exactly, and the lists in a file.
+"""Loops of `FeatureIndex`: the k nearest rows of a segment by inverted lists, exactly, and sums of minima or products.
 
 A segment holds rows in ascending order of size, k(x, x) of the features. The list of feature f is the entries
 ``starts[f]`` to ``starts[f + 1]`` of `rows` (ascending) and `amounts`. Row r has the features (ascending) and counts
 ``limits[r]`` to ``limits[r + 1]`` of `held` and `counts`.
 
-**Search.** Blocks of rows are visited outwards from the query's own size, until the sizes alone rule out every row
-beyond (`_nearest_at_size`). Within a block, the lists of the query add to one number for each row, and only rows that
-reach the `_needed` sum are compared. The longest lists are left out as long as their features together add at most a
-share of the needed sum (MaxScore): a row that they alone hold cannot reach it, and the few that may are summed from
-their own features. That share shrinks if such sums take longer than the lists, and grows otherwise; it has no effect on
-results.
-
-**File**, which can be memory-mapped: loading an index need not count features. It begins with the length of a header (8
-bytes, little-endian) and the header, JSON that gives the type, the length, the position and the checksum of each array
-of a `Segment`. The arrays follow, each at a multiple of 64 bytes. Compiled loops trust these arrays, so reading checks
-that every position in them exists, and that positions ascend in each list; checksums are verified unless the file is
-mapped, as for codes (`Store.arrays`).
+Blocks of rows are visited outwards from the query's own size, until the sizes alone rule out every row beyond
+(`_nearest_at_size`). Within a block, the lists of the query add to one number for each row, and only rows that reach
+the `_needed` sum are compared. The longest lists are left out as long as their features together add at most a share
+of the needed sum (MaxScore): a row that they alone hold cannot reach it, and the few that may are summed from their own
+features. That share shrinks if such sums take longer than the lists, and grows otherwise; it has no effect on results.
 
 Paper: Turtle & Flood, "Query evaluation: strategies and optimizations", Information Processing & Management 1995.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import zlib
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
-from similia.core.errors import BadFile
 from similia.core.jit import njit
-from similia.kernels.counts import Counts, number_ids
-from similia.objects.sequences import segments
 from similia.search.scan import replace_last
-from similia.storage.disk import replacing
-from similia.storage.store import Ids
 
-Floats = npt.NDArray[np.float64]
-EXACT = 2**24  # whole numbers up to here are exact in single precision
-_VERSION, _ALIGNED, _MOST_HEADER = 1, 64, 2**16
-_TYPES = {
-    "features": ("u8",), "starts": ("i8",), "rows": ("i4",), "amounts": ("u1", "f4"), "tops": ("f8",),
-    "limits": ("i8",), "held": ("i4",), "counts": ("u1", "f8"), "sizes": ("f8",), "ids": ("i8",),
-}  # fmt: skip
 MINMAX, COSINE, PLAIN = 0, 1, 2  # how a sum of minima or products becomes a kernel value
 _BLOCK, _CHUNK = 2**13, 64  # rows in a block, whose sums fit the cache, and rows whose greatest sum is tested first
 _SHARE = 0.2  # of the needed sum that features of left-out lists may add, at first
 _SLACK = 1e-9  # relative: for the rounding of bounds
 _LEAST = 2.0**-1022  # smaller products lose digits
 _ROUNDED = 2.0**-22  # relative: for the rounding of one single-precision sum
-
-
-class Segment(NamedTuple):
-    """Objects in ascending order of size, with their inverted lists; the module describes the arrays."""
-
-    features: npt.NDArray[np.uint64]  # ids of the features, ascending
-    starts: Ids
-    rows: npt.NDArray[np.int32]
-    amounts: npt.NDArray
-    tops: Floats
-    limits: Ids
-    held: npt.NDArray[np.int32]
-    counts: npt.NDArray
-    sizes: Floats
-    ids: Ids
-    dead: npt.NDArray[np.bool_]
-    whole: bool  # whether all counts are whole numbers, and all sizes below 2**24
-
-    @classmethod
-    def of(cls, counts: Counts, ids: Ids, least: bool) -> Segment:
-        distinct, numbers = number_ids(counts.ids)
-        by_id = np.argsort(distinct)
-        place = np.empty(len(distinct), np.int32)
-        place[by_id] = np.arange(len(distinct), dtype=np.int32)
-        byte = counts._whole and float(counts.values.max(initial=0.0)) < 256
-        values = counts.values.astype(np.uint8) if byte else counts.values
-        shape = (len(counts), len(distinct))
-        matrix = sp.csr_array((values, place[numbers], counts.offsets), shape=shape)
-        matrix.sort_indices()
-        sizes = own_sums(matrix.indptr.astype(np.int64), matrix.data, least)
-        order = np.argsort(sizes, kind="stable")
-        matrix, sizes = matrix[order], sizes[order]
-        lists = matrix.tocsc()
-        starts, limits = lists.indptr.astype(np.int64), matrix.indptr.astype(np.int64)
-        tops = np.maximum.reduceat(lists.data, starts[:-1]).astype(np.float64) if len(distinct) else np.empty(0)
-        amounts = lists.data if byte else _rounded_up(lists.data)
-        arrays = (
-            distinct[by_id], starts, lists.indices.astype(np.int32), amounts, tops, limits,
-            matrix.indices.astype(np.int32), matrix.data, sizes, ids[order],
-        )  # fmt: skip
-        for one in arrays:  # as memory maps are, so that loops are compiled for one type
-            one.flags.writeable = False
-        whole = counts._whole and float(sizes.max(initial=0.0)) < EXACT
-        return cls(*arrays, np.zeros(len(ids), np.bool_), whole)
-
-    def alive(self) -> tuple[Counts, Ids]:
-        """Return the features and ids of the objects that are not removed."""
-        kept = np.flatnonzero(~self.dead)
-        at, limits = segments(self.limits, kept)
-        return Counts(limits, self.features[self.held[at]], self.counts[at].astype(np.float64)), self.ids[kept]
-
-
-def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # infinity is an upper bound, too
-        single = values.astype(np.float32)
-    return np.where(single < values, np.nextafter(single, np.float32(np.inf)), single)
-
-
-def write(segment: Segment, path: Path) -> None:
-    """Write a segment, none of whose objects is removed, to a file."""
-    entries, at = {}, 0
-    arrays = {name: np.ascontiguousarray(getattr(segment, name)) for name in _TYPES}
-    for name, array in arrays.items():
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        entries[name] = [array.dtype.str[1:], len(array), at, zlib.crc32(little.data)]
-        at += -(-array.nbytes // _ALIGNED) * _ALIGNED
-    header = json.dumps({"version": _VERSION, "whole": segment.whole, "bytes": at, "arrays": entries}).encode()
-    header += b" " * (-(len(header) + 8) % _ALIGNED)
-    with replacing(path) as stream:
-        stream.write(len(header).to_bytes(8, "little") + header)
-        for array in arrays.values():
-            stream.write(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
-            stream.write(bytes(-array.nbytes % _ALIGNED))
-
-
-def read(path: Path, ids: Ids, mmap: bool) -> Segment:
-    """Return the segment in a file, which must hold the objects with these ids; raise `BadFile` if it is damaged."""
-    try:
-        data: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r").view(np.ndarray)
-        if not mmap:
-            data = np.array(data)
-            data.flags.writeable = False
-        return _checked(data, ids, mmap)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        found = "does not hold the inverted lists of the objects beside it"
-        raise BadFile(path, f"{found}; restore the index from a copy") from None
-
-
-def _checked(data: npt.NDArray[np.uint8], ids: Ids, mmap: bool) -> Segment:
-    """Return the segment in the bytes of a file; raise an error of any of several types if something does not fit."""
-    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
-    if start > min(len(data), _MOST_HEADER) or start % _ALIGNED:
-        raise ValueError
-    header = json.loads(data[8:start].tobytes())
-    if header["version"] != _VERSION or len(data) != start + header["bytes"] or type(header["whole"]) is not bool:
-        raise ValueError
-    arrays = {name: _array(data[start:], header["arrays"][name], kinds, mmap) for name, kinds in _TYPES.items()}
-    segment = Segment(**arrays, dead=np.zeros(len(ids), np.bool_), whole=header["whole"])
-    if not _fits(segment) or not np.array_equal(np.sort(segment.ids), np.sort(ids)):
-        raise ValueError
-    return segment
-
-
-def _array(data: npt.NDArray[np.uint8], entry: Any, kinds: tuple[str, ...], mmap: bool) -> npt.NDArray[Any]:
-    """Return the array that an entry of the header describes, and that has one of the types `kinds`."""
-    kind, n, at, checksum = entry
-    if kind not in kinds or not all(type(value) is int and value >= 0 for value in (n, at, checksum)):
-        raise ValueError
-    size = n * np.dtype(kind).itemsize
-    if at % _ALIGNED or at + size > len(data) or (not mmap and zlib.crc32(data[at : at + size].data) != checksum):
-        raise ValueError
-    return data[at : at + size].view(np.dtype(f"<{kind}"))
-
-
-def _fits(one: Segment) -> bool:
-    """Return whether the arrays of a segment fit each other, so that loops stay within them."""
-    n, m = len(one.sizes), len(one.features)
-    fits = len(one.starts) == m + 1 and len(one.limits) == n + 1 and len(one.tops) == m and len(one.ids) == n
-    fits = fits and len(one.rows) == len(one.amounts) == len(one.held) == len(one.counts)
-    fits = fits and (one.amounts.dtype == np.uint8) == (one.counts.dtype == np.uint8)
-    for offsets, places, end in ((one.starts, one.rows, n), (one.limits, one.held, m)):
-        fits = fits and bool(offsets[0] == 0 and offsets[-1] == len(places) and (offsets[1:] >= offsets[:-1]).all())
-        fits = fits and (len(places) == 0 or bool(places.min() >= 0 and places.max() < end))
-        fits = fits and bool(ascend(offsets, places))
-    return fits and bool((one.features[1:] > one.features[:-1]).all() and (one.sizes[1:] >= one.sizes[:-1]).all())
 
 
 @njit()
