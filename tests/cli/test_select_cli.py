@@ -16,7 +16,7 @@ from similia.cli.fit import fit
 from similia.cli.training import check_suits, option_of, parse_duration
 from similia.cli.voice import speaking
 from similia.objects import AttributeScaler
-from similia.selection import _rounds
+from similia.selection import _search
 from similia.selection import run as _select
 from similia.selection._ladder import ladder
 
@@ -25,7 +25,7 @@ from similia.selection._ladder import ladder
 def few_candidates(monkeypatch):
     """Two rungs of the ladder, so that a choice takes a second."""
     monkeypatch.setattr(_select, "ladder", lambda *given: ladder(*given)[:2])
-    monkeypatch.setattr(_rounds, "_ENOUGH_HELD_OUT", 1)
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 1)
 
 
 @pytest.fixture

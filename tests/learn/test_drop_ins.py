@@ -69,7 +69,7 @@ def beats(n, seed=0):
 def test_dtw_search_is_sorting_all_distances_bit_for_bit(
     seed, n, p, longest, whole, window, single, how, k, scale, first
 ):
-    from similia.learn import dtw_neighbors as loops
+    from similia.learn import series_neighbors as loops
 
     random, dtype = np.random.default_rng(seed), np.float32 if single else np.float64
     X, Y = series(random, 5, p, longest, whole, dtype), series(random, n, p, longest, whole, dtype)
@@ -94,11 +94,11 @@ def test_bounds_of_differences_whose_squares_are_subnormal(dtype, tiny):
 
 
 def test_series_that_are_too_long_are_compared_with_all():
-    from similia.learn import dtw_neighbors as loops
-    from similia.learn.metric_neighbors import search_for
+    from similia.learn import series_neighbors as loops
+    from similia.learn.series_neighbors import search_for
 
     Y = [*np.zeros((2, 5, 3))]
-    assert search_for(DTW(), Y, Y) is loops.nearest
+    assert search_for(DTW(), Y, Y) is loops.nearest_by_warping
     with patch.object(loops, "MOST", 14):
         assert search_for(DTW(), Y, Y) is None
 
@@ -137,7 +137,7 @@ def test_dtw_search_does_not_depend_on_threads(k):
     window=st.sampled_from([None, 0, 1, 3, 0.2]), longest=st.sampled_from([2, 20]),
 )  # fmt: skip
 def test_bounds_are_below_the_distances(seed, p, rooted, window, longest):
-    from similia.learn import dtw_neighbors as loops
+    from similia.learn import series_neighbors as loops
 
     random = np.random.default_rng(seed)
     Y = sm.objects.as_series(series(random, 40, p, longest, False))
@@ -174,7 +174,7 @@ def test_bounds_are_below_the_distances(seed, p, rooted, window, longest):
 def test_the_last_bound_is_that_of_lemire():
     from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
-    from similia.learn import dtw_neighbors as loops
+    from similia.learn import series_neighbors as loops
 
     random, reach, n = np.random.default_rng(0), 3, 30
 
@@ -219,11 +219,10 @@ def test_neighbours_under_dtw_of_very_large_and_very_small_numbers():
 
 
 def test_series_of_zeros_and_of_ordinary_numbers_are_searched_with_bounds():
-    from similia.learn.dtw_neighbors import nearest
-    from similia.learn.metric_neighbors import search_for
+    from similia.learn.series_neighbors import nearest_by_warping, search_for
 
     Y = np.array([[0.0, 0.0], [1.0, 2.0], [1e-300, 1e-300]])
-    assert search_for(DTW(), Y[:2], Y[:2]) is search_for(DTW(), Y[1:2], Y) is nearest
+    assert search_for(DTW(), Y[:2], Y[:2]) is search_for(DTW(), Y[1:2], Y) is nearest_by_warping
     assert search_for(DTW(), Y, Y) is search_for(DTW(), Y[:1], Y[2:]) is search_for(DTW(), Y[1:], Y * 1e150) is None
 
 

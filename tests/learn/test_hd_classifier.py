@@ -25,7 +25,7 @@ from naive import similarities as naive
 from similia import HDClassifier
 from similia.core.threads import limited_to
 from similia.learn import hd_classifier, ridge
-from similia.learn.samples import HeldOut
+from similia.learn.prototypes import HeldOut
 
 TRACE = Path(__file__).parents[1] / "reference" / "onlinehd_trace.csv"
 laws = settings(max_examples=30, deadline=None)

@@ -13,9 +13,8 @@ import similia as sm
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import near_duplicates
-from similia.search._bands import plan
+from similia.search._hashes import Signs, plan
 from similia.search._join import Join, Limit
-from similia.search._signs import Signs
 from similia.search.duplicates import has_hashes
 from similia.search.metric import metric_from
 

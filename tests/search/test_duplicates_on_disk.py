@@ -21,8 +21,7 @@ from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum
 from similia.search import _duplicates_on_disk as disk
 from similia.search import near_duplicates
-from similia.search._duplicates import flatten, unite
-from similia.search._join import graph_of
+from similia.search._join import flatten, graph_of, unite
 from similia.sources.files import open_objects
 from similia.sources.matrices import open_matrix
 from similia.sources.streams import open_stream

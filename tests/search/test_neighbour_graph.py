@@ -15,7 +15,6 @@ from sklearn.neighbors import KNeighborsClassifier, sort_graph_by_row_values
 
 import similia as sm
 from similia.core import threads
-from similia.search import _neighbour_graph as loops
 from similia.search import knn_graph, neighbour_graph
 from tests.naive.similarities import nearest_others
 
@@ -171,7 +170,7 @@ def test_strings_that_share_most_kmers_are_proposed(words, most):
     n = len(words)
     columns, counts = np.empty((n, most), np.int32), np.zeros(n, np.int64)
     known = np.full((n, 1), n, np.int32)
-    loops.propose_sharing(
+    neighbour_graph._propose_sharing(
         kmers.indptr, kmers.indices, postings.indptr, postings.indices, 256, known, 0, columns, counts, 0, n
     )
     best, shared = naive_sharing(words, k, most)
@@ -190,7 +189,7 @@ def test_frequent_kmers_are_read_around_the_string_and_known_strings_left_out():
     known = np.full((50, 1), 50, np.int32)
     known[25] = 24
     arrays = (kmers.indptr, kmers.indices, postings.indptr, postings.indices)
-    loops.propose_sharing(*arrays, 4, known, 0, columns, counts, 0, 50)
+    neighbour_graph._propose_sharing(*arrays, 4, known, 0, columns, counts, 0, 50)
     assert set(columns[0, : counts[0]]) == {1, 2, 3}
     assert set(columns[25, : counts[25]]) == {23, 26}
     assert set(columns[49, : counts[49]]) == {46, 47, 48}

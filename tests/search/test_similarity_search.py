@@ -21,10 +21,10 @@ from similia.core.estimators import twin_of
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import RBF, Cosine, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
-from similia.search import recall
+from similia.search import _queries, similarity_search
 from similia.search.metric import Metric, as_metric, metric_of, shares_found, sorted_candidates
 from similia.search.metric import feature_distances as distances_of_features
-from similia.search.recall import true_metric
+from similia.search.similarity_search import true_metric
 
 laws = settings(max_examples=15, deadline=None)
 
@@ -290,12 +290,11 @@ def test_another_function_as_kernel_counts_at_once():
 
 
 def test_many_queries_are_answered_in_parts(monkeypatch):
-    from similia.search import _candidates
 
     X = words(60)
     search = sm.SimilaritySearch(string_encoder(), rerank="kernel", n_candidates=20).fit(X)
     whole = search.kneighbors(X, 4)
-    monkeypatch.setattr(_candidates, "_QUERIES", 7)
+    monkeypatch.setattr(_queries, "_QUERIES", 7)
     for found, expected in zip(search.kneighbors(X, 4), whole, strict=True):
         np.testing.assert_array_equal(found, expected)
 
@@ -400,8 +399,8 @@ def test_brute_force_is_timed_without_the_count_of_what_was_found(monkeypatch):
         now[0] += 1
         return shares_found(*arguments)
 
-    monkeypatch.setattr(recall, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(recall, "shares_found", slowly)
+    monkeypatch.setattr(similarity_search, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(similarity_search, "shares_found", slowly)
     search = sm.SimilaritySearch(string_encoder(), rerank=Levenshtein()).fit(words())
     assert search.recall(words(30, seed=4), 10).brute_force_seconds == 0
 
@@ -424,7 +423,7 @@ def test_recall_decides_the_kernel_from_all_objects():
     search = sm.SimilaritySearch(sm.SignRandomProjection(64, random_state=0), RBF("median"), n_candidates=90).fit(X)
     found = true_metric(search, "kernel", search.objects_)
     assert found.function.gamma == RBF("median").decided(X).gamma
-    distances = recall._by_metric(search, X, RBF("median"), None)
+    distances = similarity_search._by_metric(search, X, RBF("median"), None)
     blocks = [distances(np.arange(i, i + 9)) for i in range(0, 90, 9)]
     np.testing.assert_allclose(np.concatenate(blocks), distances(np.arange(90)), atol=1e-6)
 

@@ -21,7 +21,7 @@ from similia.distances import FromFunction, Levenshtein
 from similia.kernels import Spectrum
 from similia.objects import take
 from similia.report import write_report
-from similia.selection import _rounds, _times
+from similia.selection import _search
 from similia.selection import run as _run
 from similia.selection._ladder import Group, ladder
 
@@ -32,14 +32,14 @@ QUICK = {"budget": None, "cv": 3, "nested": False, "max_voters": 1, "random_stat
 def few(monkeypatch):
     """Two rungs of the ladder, so that a choice takes a moment."""
     monkeypatch.setattr(_run, "ladder", lambda *given: ladder(*given)[:2])
-    monkeypatch.setattr(_rounds, "_ENOUGH_HELD_OUT", 1)
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 1)
 
 
 def only(monkeypatch, learner, *steps):
     """Let there be one candidate."""
     found = Group("only", tuple(steps), (("it", (("learner", learner),)),))
     monkeypatch.setattr(_run, "ladder", lambda *given: [found])
-    monkeypatch.setattr(_rounds, "_ENOUGH_HELD_OUT", 1)
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 1)
 
 
 def test_the_constructor_only_stores_and_a_clone_has_the_same_parameters():
@@ -243,7 +243,7 @@ def test_it_is_explained_and_reported_as_what_it_chose(tmp_path, few):
 
 def test_ctrl_c_ends_the_search_with_the_best_so_far(monkeypatch, few):
     X, y = sample("vectors", 40)
-    note, noted = _times.Times.note, []
+    note, noted = _search.Times.note, []
 
     def stop(self, *given):
         note(self, *given)
@@ -251,7 +251,7 @@ def test_ctrl_c_ends_the_search_with_the_best_so_far(monkeypatch, few):
         if len(noted) > 1:  # the first unit has its scores in the table
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_times.Times, "note", stop)
+    monkeypatch.setattr(_search.Times, "note", stop)
     try:
         auto = sm.AutoClassifier(**QUICK).fit(X, y)
     except KeyboardInterrupt:

@@ -24,13 +24,12 @@ from similia.core.errors import BadValue
 from similia.core.intervals import wilson
 from similia.learn import VoteClassifier
 from similia.objects import take
-from similia.selection import _rounds, _times
+from similia.selection import _search
 from similia.selection import budget as _budget
 from similia.selection import run as _select
 from similia.selection._evaluate import Evaluator, prefers_balance
 from similia.selection._ladder import Group, ladder
-from similia.selection._rounds import Rung, chosen, noise, rungs, survivors
-from similia.selection._times import Costs
+from similia.selection._search import Costs, Rung, chosen, noise, rungs, survivors
 from similia.selection.budget import Budget
 from similia.selection.folds import again, ordered, recognised
 
@@ -113,7 +112,7 @@ def test_the_nested_estimate_is_that_of_repeating_the_choice(monkeypatch):
     X, y = rng.normal(size=(60, 4)) + np.arange(60)[:, None] % 2 * 0.7, np.arange(60) % 2
     groups = [group(f"{k}", None, KNeighborsClassifier(k, algorithm="brute"), slow=False) for k in (1, 3, 5, 9, 15)]
     use_ladder(monkeypatch, groups)
-    monkeypatch.setattr(_rounds, "_ENOUGH_HELD_OUT", 60)
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 60)
     kept = {}
     order = ordered(y, "classification", 4, np.random.default_rng(1))
     monkeypatch.setattr(_select, "ordered", lambda *given: order)
@@ -185,7 +184,7 @@ class Noise(TransformerMixin, BaseEstimator):
 def test_the_best_of_many_useless_candidates_is_found_to_be_useless(monkeypatch):
     X = np.arange(60.0)[:, None]
     use_ladder(monkeypatch, [group(f"{i}", Noise(i), NearestCentroid()) for i in range(12)])
-    monkeypatch.setattr(_rounds, "_ENOUGH_HELD_OUT", 60)
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 60)
     nested, best = [], []
     for seed in range(5):
         found = choose(X, np.random.default_rng(seed).permutation(np.arange(60) % 2), budget=None, cv=3, random_state=0)
@@ -269,7 +268,7 @@ def test_a_trusted_candidate_is_chosen_alone_and_the_notes_say_why(monkeypatch):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(40, 3)) + 0.5 * (np.arange(40) % 2)[:, None], np.arange(40) % 2
     groups = [group(f"{k} neighbours", None, KNeighborsClassifier(k, algorithm="brute")) for k in (1, 3, 5, 9)]
-    monkeypatch.setattr(_rounds, "_ENOUGH_HELD_OUT", 40)
+    monkeypatch.setattr(_search, "_ENOUGH_HELD_OUT", 40)
     scores = {}
     for trusted in (False, True):
         use_ladder(monkeypatch, [replace(groups[0], trusted=trusted), *groups[1:]])
@@ -500,7 +499,7 @@ def test_a_candidate_whose_final_fit_would_be_late_is_not_chosen(monkeypatch, sl
     X, y = slow_objects
     cheap, dear = (group(n, None, Slow(c, q), slow=False) for n, c, q in (("cheap", 1e-5, 0.6), ("dear", 3e-3, 0.9)))
     use_ladder(monkeypatch, [cheap, dear])
-    monkeypatch.setattr(_times, "REFIT", 0.05)  # 2 seconds, and the dear one takes 6
+    monkeypatch.setattr(_search, "REFIT", 0.05)  # 2 seconds, and the dear one takes 6
     found = choose(X, y, budget=40, random_state=0)
     assert found.best_name_ == "cheap"
     dear = next(row for row in rows(found) if row["name"] == "dear")

@@ -11,11 +11,10 @@ import similia as sm
 from samples.select import MAKERS, choose, sample
 from similia.objects import as_strings, take
 from similia.objects.identical import are_among, identical
-from similia.selection import near_copies as module
+from similia.selection import folds as module
 from similia.selection import run as _select
 from similia.selection._ladder import Group, each_once, ladder
-from similia.selection.folds import again, held_out, joined, ordered, recognised
-from similia.selection.near_copies import kept_together, near_copies
+from similia.selection.folds import again, held_out, joined, kept_together, near_copies, ordered, recognised
 
 
 @pytest.mark.parametrize("kind", MAKERS)

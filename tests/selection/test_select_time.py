@@ -9,8 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from similia.selection import budget as _budget
 from similia.selection import run as _select
 from similia.selection._ladder import DEAR, Group, ladder
-from similia.selection._rounds import Rung, Unit, first_units
-from similia.selection._search import View
+from similia.selection._search import Rung, Unit, View, first_units
 from similia.selection.folds import recognised
 
 from samples.select import choose, rows, sample  # isort: skip
@@ -231,7 +230,7 @@ def test_the_quick_estimate_of_the_best_of_many_useless_candidates_is_chance(mon
     groups = [Group(f"{i}", (), (("", (("learner", Lucky(i)),)),), slow=False) for i in range(20)]
     use(monkeypatch, groups)
     monkeypatch.setattr(_select.Search, "nested", lambda self, fold: None)  # no time for any
-    monkeypatch.setattr("similia.selection._rounds._ENOUGH_HELD_OUT", 100)
+    monkeypatch.setattr("similia.selection._search._ENOUGH_HELD_OUT", 100)
     best, quick = [], []
     for seed in range(8):
         y = np.random.default_rng(seed).permutation(np.arange(100) % 2)
@@ -246,7 +245,7 @@ def test_the_quick_estimate_of_the_best_of_many_useless_candidates_is_chance(mon
 
 def test_the_table_says_why_its_leader_was_not_chosen(monkeypatch, objects):
     X, y = objects
-    monkeypatch.setattr("similia.selection._times.REFIT", 0.05)  # 2 seconds for the final fit, and "dear" takes 5
+    monkeypatch.setattr("similia.selection._search.REFIT", 0.05)  # 2 seconds for the final fit, and "dear" takes 5
     use(monkeypatch, [timed("cheap", 1e-5, 0.6), timed("dear", 5e-3, 0.9)])
     found = choose(X, y, budget=40.0, random_state=0)
     assert found.best_name_ == "cheap"

@@ -24,12 +24,11 @@ from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli.app import app
-from similia.serve.batches import Batches, Full
 from similia.serve.service import Refused, Service
 
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
-from similia.serve.web import Limits, application  # noqa: E402
+from similia.serve.web import Batches, Full, Limits, application  # noqa: E402
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("abc"), RNG.integers(4, 12))) for _ in range(60)]

@@ -62,8 +62,7 @@ from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, one_note, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.clusters import KernelKMeans
-from similia.learn.gaussian_process import GaussianProcessRegressor
-from similia.learn.gaussian_process_base import GaussianProcess
+from similia.learn.gaussian_process import GaussianProcess, GaussianProcessRegressor
 from similia.learn.gaussian_process_classifier import GaussianProcessClassifier
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelMachine, KernelRidge, KernelSVC

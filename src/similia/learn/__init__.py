@@ -10,7 +10,7 @@ _NAMES = {
     "GaussianProcessRegressor": "gaussian_process", "GaussianProcessClassifier": "gaussian_process_classifier",
     "OutlierDetector": "outliers",
     "VoteClassifier": "vote", "VoteRegressor": "vote",
-    "ConformalClassifier": "conformal_classifier", "ConformalRegressor": "conformal_regressor",
+    "ConformalClassifier": "conformal", "ConformalRegressor": "conformal",
     "KernelKMeans": "clusters",
     "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",
 }  # fmt: skip

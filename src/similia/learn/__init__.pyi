@@ -12,8 +12,8 @@ from similia.learn.gaussian_process_classifier import GaussianProcessClassifier 
 from similia.learn.outliers import OutlierDetector as OutlierDetector
 from similia.learn.vote import VoteClassifier as VoteClassifier
 from similia.learn.vote import VoteRegressor as VoteRegressor
-from similia.learn.conformal_classifier import ConformalClassifier as ConformalClassifier
-from similia.learn.conformal_regressor import ConformalRegressor as ConformalRegressor
+from similia.learn.conformal import ConformalClassifier as ConformalClassifier
+from similia.learn.conformal import ConformalRegressor as ConformalRegressor
 from similia.learn.clusters import KernelKMeans as KernelKMeans
 from similia.learn.heat_svc import HeatSVC as HeatSVC
 from similia.learn.gram_svm import nested_scores as nested_scores

@@ -25,16 +25,18 @@ blocks. A prediction takes one kernel value for each object in Z; its variance t
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import check_memory
 from similia.core.errors import BadParameter, BadValue
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, detached
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, count, objects, optional, reads, state
 from similia.core.text import short
@@ -48,14 +50,15 @@ from similia.core.validation import (
     generator,
 )
 from similia.embeddings.gram import kernel_values
+from similia.embeddings.nystroem import Nystroem
 from similia.learn.conformal import checked_coverage
 from similia.learn.evidence import AllPairs, Landmarks, Posterior, cholesky_factor, integrated, left_out, most_likely
-from similia.learn.gaussian_process_base import GaussianProcess, number_of_landmarks
+from similia.learn.kernel_machines import KernelMachine
 from similia.learn.student_mixture import StudentMixture, inflation
 from similia.learn.targets import checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import diagonal, precision, read_objects
+from similia.similarity import check_kernel, decided, diagonal, precision, read_objects
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -64,6 +67,42 @@ _EXACT = 5000  # maximum number of objects for an exact fit, if `n_landmarks` is
 _LANDMARKS = 1000  # number of landmarks for more objects
 _LEAST = 5  # smallest number of targets to integrate over scale and noise: with fewer, variances are infinite
 _JITTER = 1e-10  # added to the diagonal of a covariance before its factorisation, in units of the prior variance
+
+
+class GaussianProcess(KernelMachine):
+    """Base of regression and classification: tries parameters of the kernel, reads objects, takes landmarks."""
+
+    parameters: Any
+    n_landmarks: Any
+    random_state: RandomState
+    objects_: Any
+    indices_: Index
+
+    def _kernels(self) -> list[Any]:
+        """Return copies of the kernel with each combination of `parameters`."""
+        check_kernel(self.kernel)
+        if self.parameters is None:
+            return [self.kernel]
+        if not isinstance(self.parameters, dict) or not self.parameters or not hasattr(self.kernel, "set_params"):
+            raise BadParameter(
+                "parameters", "a dictionary of parameters of the kernel and lists of values to try",
+                short(self.parameters), "such as {'k': [2, 3, 4]}",
+            )  # fmt: skip
+        return [clone(self.kernel).set_params(**values) for values in ParameterGrid(self.parameters)]
+
+    def _objects(self, kernel: Any, X: Any) -> tuple[Any, Any, int]:
+        """Return (kernel with all parameters set, objects in its layout, their number)."""
+        refuse_lazy(X, "several passes over the objects are needed")
+        kernel = detached(decided(kernel, X))
+        objects = read_objects(self, kernel, X, reset=True)
+        return kernel, objects, at_least_one(objects)
+
+    def _embedding(self, kernel: Any, objects: Any, n_landmarks: int) -> Nystroem:
+        return Nystroem(kernel, n_landmarks, "rpcholesky", random_state=self.random_state).fit(objects)
+
+    def _self_values(self, X: Any) -> Floats:
+        """Return k(x, x) of m objects, shape (m,)."""
+        return diagonal(self.kernel_, read_objects(self, self.kernel_, X, reset=False))
 
 
 def _regressor_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -546,3 +585,14 @@ def _winners(samples: Floats) -> Index:
         column[chosen] = -np.inf
         chosen.append(int(np.argmax(column)))
     return np.array(chosen, dtype=np.int64)
+
+
+def number_of_landmarks(wanted: Any, n: int, auto: int | None) -> int | None:
+    """Return the number of landmarks, or None for all n objects; `auto` is the value that "auto" stands for."""
+    if isinstance(wanted, str) and wanted == "auto":
+        wanted = auto
+    if wanted is None:
+        return None
+    if isinstance(wanted, bool) or not isinstance(wanted, Integral) or wanted < 1:
+        raise BadParameter("n_landmarks", "an integer >= 1, 'auto', or None for all objects", repr(wanted))
+    return min(n, int(wanted))

@@ -27,7 +27,7 @@ from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState
-from similia.learn.gaussian_process_base import GaussianProcess, number_of_landmarks
+from similia.learn.gaussian_process import GaussianProcess, number_of_landmarks
 from similia.learn.targets import checked_labels
 from similia.similarity import diagonal
 from similia.sources.dask import ScoresParts, lazily

@@ -28,16 +28,20 @@ from similia.core.progress import track
 from similia.core.state import array, count, labels, one_of, optional, state
 from similia.core.text import short
 from similia.core.validation import check_choice, check_positive, check_positive_int, generator
-from similia.learn.prototypes import ByPrototypes, best, directions, mean_of, unit_sums
-from similia.learn.samples import (
+from similia.learn.prototypes import (
+    ByPrototypes,
     HeldOut,
     Trainer,
     as_hypervectors,
+    best,
     check_dimension,
     dimension,
+    directions,
+    mean_of,
     products,
     small_rows_up,
     squared_norms,
+    unit_sums,
 )
 from similia.learn.targets import (
     check_two_classes,

@@ -1,9 +1,9 @@
 r"""Exact k nearest neighbours of objects, with any kernel or distance.
 
 Distances to the n training objects are computed for blocks of objects; each block is one call of the distance, and
-fits into ``similia.config(max_memory=...)``. `similia.distances.DTW` has a search of its own
-(`similia.learn.dtw_neighbors`): lower bounds rule most series out before their distances are computed. `ERP`, `MSM` and
-`TWE` without a window also have such a search (`similia.learn.metric_neighbors`).
+fits into ``similia.config(max_memory=...)``. `similia.distances.DTW`, and `ERP`, `MSM` and `TWE` without a window, have
+searches of their own (`similia.learn.series_neighbors`): lower bounds rule most series out before their distances are
+computed.
 
 For a kernel k, the distance is that of its feature vectors, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
 
@@ -132,7 +132,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return objects if by_row and is_frame(objects) else rows
 
     def _nearest(self, X: Any, k: int, *, without_self: bool) -> tuple[Floats, Index]:
-        from similia.learn.metric_neighbors import search_for
+        from similia.learn.series_neighbors import search_for
 
         search = search_for(self.distance_, X, self.objects_)
         if search is not None:

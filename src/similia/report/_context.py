@@ -27,7 +27,7 @@ from similia.objects.tables import is_frame
 from similia.report import _model as models
 from similia.report import _scores as scores
 from similia.report._model import Parts, parts_of, taken
-from similia.selection.near_copies import kept_together
+from similia.selection.folds import kept_together
 from similia.similarity import as_objects
 
 _CLASSES = 10  # maximum number of classes in an error message

@@ -14,7 +14,7 @@ from similia.report import _scores as scores
 from similia.report._context import TEXTS, Context, described
 from similia.report._render import Cell, Section, Table, charts, percent
 from similia.report.displays import line, mark
-from similia.selection.near_copies import SHARE
+from similia.selection.folds import SHARE
 
 _ROWS = 24  # classes in a confusion matrix
 _MISTAKES = 10  # maximum number of mistakes in the table

@@ -21,7 +21,7 @@ from similia.report._model import as_recipe, check_model, coded, parts_of
 from similia.report.approximation import steps_to
 from similia.report.displays import Display, Floats, line, mark
 from similia.search.metric import shares_found
-from similia.search.recall import true_metric
+from similia.search.similarity_search import true_metric
 from similia.similarity import name_of
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)  # of flipped bits

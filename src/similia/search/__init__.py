@@ -7,7 +7,7 @@ _NAMES = {
     "VectorIndex": "vector_index",
     "HammingIndex": "hamming_index",
     "SimilaritySearch": "similarity_search",
-    "Recall": "recall",
+    "Recall": "similarity_search",
     "SimilarityMap": "similarity_map",
     "knn_graph": "neighbour_graph",
     "near_duplicates": "duplicates",

@@ -4,7 +4,7 @@ from similia.search.feature_index import FeatureIndex as FeatureIndex
 from similia.search.vector_index import VectorIndex as VectorIndex
 from similia.search.hamming_index import HammingIndex as HammingIndex
 from similia.search.similarity_search import SimilaritySearch as SimilaritySearch
-from similia.search.recall import Recall as Recall
+from similia.search.similarity_search import Recall as Recall
 from similia.search.similarity_map import SimilarityMap as SimilarityMap
 from similia.search.neighbour_graph import knn_graph as knn_graph
 from similia.search.duplicates import near_duplicates as near_duplicates

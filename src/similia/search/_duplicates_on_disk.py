@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -36,9 +36,8 @@ from similia.core.validation import generator, spawn_seeds
 from similia.kernels import MinMax
 from similia.objects import concatenate, n_objects, take
 from similia.objects.strings import StringBatch
-from similia.search import _duplicates as loops
-from similia.search._bands import Plan, estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
-from similia.search._join import Join, Limit, bytes_of, check_number, once
+from similia.search._hashes import Plan, estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
+from similia.search._join import Join, Limit, bytes_of, check_number, components, once, propose_equal
 from similia.search.metric import Floats, Index
 from similia.sources.dask import Distributed
 from similia.sources.source import Source
@@ -279,7 +278,7 @@ class _Work:
         left, right = np.empty(size, np.int64), np.empty(size, np.int64)
         own, at = keys[order, band], 0
         while at < len(order):
-            at, used = loops.propose_equal(keys, hashes, self.plan.least, order, own, band, at, left, right)
+            at, used = propose_equal(keys, hashes, self.plan.least, order, own, band, at, left, right)
             if used:
                 edges = np.empty(used, _EDGE)
                 edges["left"], edges["right"] = positions[left[:used]], positions[right[:used]]
@@ -443,15 +442,6 @@ def _sizes(objects: Any) -> tuple[Index, Index]:
         letters = np.diff(objects.offsets)
         return letters, letters * objects.values.itemsize + 16
     return np.zeros(n, np.int64), np.full(n, bytes_of(objects) // n + 16)
-
-
-def components(parts: Iterable[tuple[Index, Index]], n: int) -> Index:
-    """Return, for each of n objects, the smallest position in its component; edges come in parts."""
-    root = np.arange(n)
-    for left, right in parts:
-        loops.unite(root, np.ascontiguousarray(left), np.ascontiguousarray(right))
-    loops.flatten(root)
-    return root
 
 
 def _read(file: Any, row: np.dtype, positions: Index) -> npt.NDArray:

@@ -1,4 +1,4 @@
-"""Compare pairs of objects by a similarity and keep those that pass a threshold."""
+"""Compare pairs of objects by a similarity and keep those that pass a threshold; propose pairs with equal keys."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from scipy.sparse.csgraph import connected_components
 from similia.core.config import rows_per_block, settings
 from similia.core.errors import BadValue
 from similia.core.intervals import wilson
+from similia.core.jit import njit
 from similia.core.progress import track
 from similia.core.threads import in_threads, limited_to, n_threads
 from similia.distances.edit import Levenshtein
 from similia.kernels import MinMax
+from similia.kernels.combine import Normalized, Sum
+from similia.kernels.features import FeatureKernel
+from similia.kernels.hypersphere import Cosine
+from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take
-from similia.search._signs import is_cosine
 from similia.search.metric import Floats, Index, Metric
 
 _BLOCK = 2**12  # pairs that a thread compares at once
@@ -202,9 +206,95 @@ def graph_of(pairs: Index, n: int) -> sp.coo_array:
     return sp.coo_array((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
 
 
+def components(parts: Iterable[tuple[Index, Index]], n: int) -> Index:
+    """Return, for each of n objects, the smallest position in its component; edges come in parts."""
+    root = np.arange(n)
+    for left, right in parts:
+        unite(root, np.ascontiguousarray(left), np.ascontiguousarray(right))
+    flatten(root)
+    return root
+
+
 def bytes_of(X: Any) -> int:
     """Return the number of bytes of the arrays that hold a collection of objects."""
     if sp.issparse(X):
         return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
     arrays = [X] if isinstance(X, np.ndarray) else vars(X).values() if hasattr(X, "__dict__") else []
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
+def is_cosine(function: Any) -> bool:
+    """Return whether a similarity is the cosine of the angle between explicit features."""
+    if isinstance(function, Normalized):
+        return _has_features(function.kernel)
+    return type(function) is Cosine or (_has_features(function) and getattr(function, "normalize", False) is True)
+
+
+def _has_features(kernel: Any) -> bool:
+    """Return whether a kernel has explicit features, as far as its type says; those of `Intersection` are of counts."""
+    if isinstance(kernel, Sum | Normalized):
+        return all(map(_has_features, kernel._parts() if isinstance(kernel, Sum) else [kernel.kernel]))
+    return hasattr(kernel, "features") and (not isinstance(kernel, Intersection) or _counts_whole(kernel.kernel))
+
+
+def _counts_whole(kernel: Any) -> bool:
+    """Return whether the features of a kernel are whole numbers, as far as its type says."""
+    if isinstance(kernel, Sum):
+        return kernel.weights is None and all(map(_counts_whole, kernel._parts()))
+    return isinstance(kernel, FeatureKernel) and kernel.normalize is False
+
+
+@njit()
+def propose_equal(keys, hashes, least, order, own, band, start, left, right):  # type: ignore[no-untyped-def]
+    """Write pairs of rows with equal keys in column `band`, but in no column before it, to `left` and `right`.
+
+    `order` sorts the rows by this column, and rows with equal keys by position; `own` is the sorted column. Pairs of
+    which fewer than `least` of the `hashes` are equal are left out. Begin at the place `start` of `order`. Return the
+    place to go on from (its length at the end), and the number of pairs. There must be room for ``len(order)`` pairs.
+    """
+    n, used = len(order), 0
+    for a in range(start, n):
+        i, stop = order[a], a + 1
+        while stop < n and own[stop] == own[a]:
+            stop += 1
+        if used + stop - a - 1 > len(left):
+            return a, used
+        for b in range(a + 1, stop):
+            j, known = order[b], False
+            for c in range(band):
+                if keys[i, c] == keys[j, c]:
+                    known = True
+                    break
+            if known:
+                continue
+            equal = 0
+            for h in range(hashes.shape[1]):
+                equal += hashes[i, h] == hashes[j, h]
+            if equal >= least:
+                left[used], right[used] = i, j
+                used += 1
+    return n, used
+
+
+@njit()
+def unite(root, left, right):  # type: ignore[no-untyped-def]
+    """Join the sets of ``left[t]`` and ``right[t]`` in a forest in which each root is the smallest of its tree."""
+    for t in range(len(left)):
+        a, b = left[t], right[t]
+        while root[a] != a:
+            root[a] = root[root[a]]
+            a = root[a]
+        while root[b] != b:
+            root[b] = root[root[b]]
+            b = root[b]
+        if a < b:
+            root[b] = a
+        else:
+            root[a] = b
+
+
+@njit()
+def flatten(root):  # type: ignore[no-untyped-def]
+    """Let each entry name the root of its tree; an entry is never below its root."""
+    for i in range(len(root)):
+        root[i] = root[root[i]]

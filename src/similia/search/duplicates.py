@@ -51,9 +51,8 @@ from similia.kernels import Cosine, MinMax
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search import _duplicates_on_disk as disk
-from similia.search._bands import estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
-from similia.search._join import Checked, Join, Limit, checked, parts_of
-from similia.search._signs import is_cosine
+from similia.search._hashes import estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
+from similia.search._join import Checked, Join, Limit, checked, components, is_cosine, parts_of, propose_equal
 from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
 from similia.sources.dask import as_partitions, check_readable, is_lazy
@@ -249,7 +248,7 @@ def near_duplicates(
     else:
         share, used = _by_neighbours(join, random_state), "neighbours"
     pairs, values = join.found()
-    groups = disk.components([(pairs[:, 0], pairs[:, 1])], n)
+    groups = components([(pairs[:, 0], pairs[:, 1])], n)
     _LOGGER.info("near_duplicates: %d pairs, estimated recall %.3f", len(pairs), share)
     return Duplicates(pairs, values, groups, share, limit.metric.function, limit.threshold, relative, used)
 
@@ -327,8 +326,6 @@ def _with_equal_keys(
     keys: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint8], least: int, rows: Index
 ) -> Iterator[tuple[Index, Index]]:
     """Yield once each pair of `rows`, left < right, that agrees in a column of `keys` and `least` of `hashes`."""
-    from similia.search import _duplicates as loops
-
     size = max(_BUFFER // _SORTED, len(rows))
 
     def propose(band: int) -> Iterator[tuple[Index, Index]]:
@@ -337,7 +334,7 @@ def _with_equal_keys(
         own, order = own[order], rows[order]
         while at < len(order):
             left, right = np.empty(size, np.int64), np.empty(size, np.int64)
-            at, used = loops.propose_equal(keys, hashes, least, order, own, band, at, left, right)
+            at, used = propose_equal(keys, hashes, least, order, own, band, at, left, right)
             pairs = left[:used].copy(), right[:used].copy()
             del left, right
             yield pairs

@@ -2,19 +2,27 @@
 
 ``search.similia`` holds the fitted encoder, and ``codes`` is the folder of a `HammingIndex`. Each file in ``objects``
 holds the objects (or projected vectors) and names of one addition. A search by features stores empty codes; beside a
-file of objects, a second file holds their inverted lists (`_postings`). Loading reads the lists of large additions. For
-other additions, and those without a file of lists, it counts the features of the objects again. An addition writes its
+file of objects, a second file holds their inverted lists. Loading reads the lists of large additions. For other
+additions, and those without a file of lists, it counts the features of the objects again. An addition writes its
 objects first and then commits its codes in one step (`Store`). If a crash leaves objects without codes, or temporary
 files, they are ignored, and the next change deletes them.
+
+**Inverted lists** can be memory-mapped. Their file begins with the length of a header (8 bytes, little-endian) and the
+header, JSON that gives the type, the length, the position and the checksum of each array of a `Segment`. The arrays
+follow, each at a multiple of 64 bytes. Compiled loops trust these arrays, so reading checks that every position in them
+exists, and that positions ascend in each list; checksums are verified unless the file is mapped, as for codes
+(`Store.arrays`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -30,15 +38,14 @@ from similia.core.state import Check, array, objects, optional
 from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
-from similia.search import _postings
 from similia.search._rows import settings_of
 from similia.search.feature_index import FeatureIndex, Segment
 from similia.search.hamming_index import HammingIndex
 from similia.search.vector_index import vectors_index
-from similia.storage.disk import is_temporary, sync_folder
+from similia.storage.disk import is_temporary, replacing, sync_folder
 from similia.storage.models import load, save
 from similia.storage.states import public_name
-from similia.storage.store import MANIFEST, Store, read_manifest
+from similia.storage.store import MANIFEST, Ids, Store, read_manifest
 
 if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
@@ -49,15 +56,17 @@ _OURS = re.compile(r"[0-9]{12}\.(similia|lists)")  # names of files in ``objects
 _WINDOWS = sys.platform == "win32"
 _FEW_LISTS = 16  # stored lists are used of additions of at least 1 / 16 of all objects: each is searched by itself
 _NO_BITS = 8  # of the codes of a search by features, which hold nothing; the store needs some
-
-Ids = npt.NDArray[np.int64]
-
 _PART: dict[str, Check] = {  # what a file in ``objects`` holds for n objects; vectors have length 1
     "ids": array("i8", "n"),
     "objects": optional(objects("n")),
     "vectors": optional(array("f4", "n", None, most=2.0)),
     "names": lambda names, sizes: names is None or (isinstance(names, list) and len(names) == sizes["n"]),
 }
+_VERSION, _ALIGNED, _MOST_HEADER = 1, 64, 2**16
+_TYPES = {
+    "features": ("u8",), "starts": ("i8",), "rows": ("i4",), "amounts": ("u1", "f4"), "tops": ("f8",),
+    "limits": ("i8",), "held": ("i4",), "counts": ("u1", "f8"), "sizes": ("f8",), "ids": ("i8",),
+}  # fmt: skip
 
 
 class SearchFolder:
@@ -210,7 +219,7 @@ class SearchFolder:
         save({"ids": ids, "objects": objects, "vectors": vectors, "names": names}, path)
         if _by_features(self.search):
             given = twin_of(self.search.encoder_).add(objects, ids) if index is None else index
-            _postings.write(given.segment(), path.with_suffix(_LISTS))
+            _write_lists(given.segment(), path.with_suffix(_LISTS))
         sync_folder(self.folder / _OBJECTS)
 
     def remove(self, ids: Any) -> None:
@@ -380,7 +389,7 @@ def _kept_lists(files: list[Path], stored: list[Ids], wanted: Ids, mmap: bool) -
         alive = ids[np.sort(rows[(rows >= first) & (rows < first + len(ids))]) - first]
         lists = path.with_suffix(_LISTS)
         if 2 * len(alive) > len(ids) and _FEW_LISTS * len(ids) >= len(wanted) and lists.exists():
-            kept.append((_postings.read(lists, ids, mmap), alive))
+            kept.append((_read_lists(lists, ids, mmap), alive))
     return kept
 
 
@@ -437,3 +446,75 @@ def _replaced(search: SimilaritySearch, folder: Path) -> Path:
         shutil.rmtree(new, ignore_errors=True)
     shutil.rmtree(old)
     return folder
+
+
+# ---- inverted lists
+def _write_lists(segment: Segment, path: Path) -> None:
+    """Write a segment, none of whose objects is removed, to a file."""
+    entries, at = {}, 0
+    arrays = {name: np.ascontiguousarray(getattr(segment, name)) for name in _TYPES}
+    for name, one in arrays.items():
+        little = one.astype(one.dtype.newbyteorder("<"), copy=False)
+        entries[name] = [one.dtype.str[1:], len(one), at, zlib.crc32(little.data)]
+        at += -(-one.nbytes // _ALIGNED) * _ALIGNED
+    header = json.dumps({"version": _VERSION, "whole": segment.whole, "bytes": at, "arrays": entries}).encode()
+    header += b" " * (-(len(header) + 8) % _ALIGNED)
+    with replacing(path) as stream:
+        stream.write(len(header).to_bytes(8, "little") + header)
+        for one in arrays.values():
+            stream.write(one.astype(one.dtype.newbyteorder("<"), copy=False).data)
+            stream.write(bytes(-one.nbytes % _ALIGNED))
+
+
+def _read_lists(path: Path, ids: Ids, mmap: bool) -> Segment:
+    """Return the segment in a file, which must hold the objects with these ids; raise `BadFile` if it is damaged."""
+    try:
+        data: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r").view(np.ndarray)
+        if not mmap:
+            data = np.array(data)
+            data.flags.writeable = False
+        return _checked_lists(data, ids, mmap)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        found = "does not hold the inverted lists of the objects beside it"
+        raise BadFile(path, f"{found}; restore the index from a copy") from None
+
+
+def _checked_lists(data: npt.NDArray[np.uint8], ids: Ids, mmap: bool) -> Segment:
+    """Return the segment in the bytes of a file; raise an error of any of several types if something does not fit."""
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    if start > min(len(data), _MOST_HEADER) or start % _ALIGNED:
+        raise ValueError
+    header = json.loads(data[8:start].tobytes())
+    if header["version"] != _VERSION or len(data) != start + header["bytes"] or type(header["whole"]) is not bool:
+        raise ValueError
+    arrays = {name: _listed(data[start:], header["arrays"][name], kinds, mmap) for name, kinds in _TYPES.items()}
+    segment = Segment(**arrays, dead=np.zeros(len(ids), np.bool_), whole=header["whole"])
+    if not _fit(segment) or not np.array_equal(np.sort(segment.ids), np.sort(ids)):
+        raise ValueError
+    return segment
+
+
+def _listed(data: npt.NDArray[np.uint8], entry: Any, kinds: tuple[str, ...], mmap: bool) -> npt.NDArray[Any]:
+    """Return the array that an entry of the header describes, and that has one of the types `kinds`."""
+    kind, n, at, checksum = entry
+    if kind not in kinds or not all(type(value) is int and value >= 0 for value in (n, at, checksum)):
+        raise ValueError
+    size = n * np.dtype(kind).itemsize
+    if at % _ALIGNED or at + size > len(data) or (not mmap and zlib.crc32(data[at : at + size].data) != checksum):
+        raise ValueError
+    return data[at : at + size].view(np.dtype(f"<{kind}"))
+
+
+def _fit(one: Segment) -> bool:
+    """Return whether the arrays of a segment fit each other, so that loops stay within them."""
+    from similia.search import _feature_index as loops
+
+    n, m = len(one.sizes), len(one.features)
+    fits = len(one.starts) == m + 1 and len(one.limits) == n + 1 and len(one.tops) == m and len(one.ids) == n
+    fits = fits and len(one.rows) == len(one.amounts) == len(one.held) == len(one.counts)
+    fits = fits and (one.amounts.dtype == np.uint8) == (one.counts.dtype == np.uint8)
+    for offsets, places, end in ((one.starts, one.rows, n), (one.limits, one.held, m)):
+        fits = fits and bool(offsets[0] == 0 and offsets[-1] == len(places) and (offsets[1:] >= offsets[:-1]).all())
+        fits = fits and (len(places) == 0 or bool(places.min() >= 0 and places.max() < end))
+        fits = fits and bool(loops.ascend(offsets, places))
+    return fits and bool((one.features[1:] > one.features[:-1]).all() and (one.sizes[1:] >= one.sizes[:-1]).all())

@@ -34,7 +34,7 @@ from similia.core.text import short
 from similia.core.threads import n_threads, run_in_ranges
 from similia.core.validation import check_positive_int
 from similia.distances.dtw import DTW
-from similia.learn.dtw_neighbors import envelope, warp_within
+from similia.learn.series_neighbors import envelope, warp_within
 from similia.objects import as_series
 
 Floats = npt.NDArray[np.float64]

@@ -28,8 +28,7 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import n_objects, take
 from similia.pipelines import parts_of
 from similia.selection import budget
-from similia.selection._ladder import Group
-from similia.selection._names import identity
+from similia.selection._ladder import Group, identity
 from similia.similarity import Distance, decided
 
 _PROBED = (8, 9, 16, 32, 64, 128)  # numbers of objects for measuring costs; the first call compiles

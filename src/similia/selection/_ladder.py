@@ -2,7 +2,7 @@
 
 An entry of the list is a `Group`: the steps from objects to vectors, computed once for all its learners. Parameters
 are constants or depend on the form of the objects (kind, equal lengths or not, labels or none), never on values of the
-data: all learning happens in ``fit``, on training folds.
+data: all learning happens in ``fit``, on training folds. `short_name` names a candidate's kernel or distance.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import neighbors
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
@@ -39,18 +41,17 @@ from similia.embeddings import (
 from similia.embeddings.hydra import SparseScaler
 from similia.embeddings.random_objects import Mosaics, Representatives
 from similia.embeddings.vectors import FeatureScaler, SeriesVectors
+from similia.kernels import Product, Sum
 from similia.kernels.features import CountsKernel
 from similia.learn import HDClassifier
 from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, GraphToSets
 from similia.pipelines import Pipeline
-from similia.selection._names import identity, short_name
-from similia.similarity import Distance, Kernel, Pairwise
+from similia.similarity import Distance, Kernel, Pairwise, name_of
 
 Steps = tuple[tuple[str, Any], ...]
 Learners = tuple[tuple[str, Steps], ...]
-
 _COLUMNS = 2**18  # number of hashed features: a linear model keeps 2 MB of weights per class
 _LANDMARKS, _RANDOM = 1000, 512
 _LONG = 100  # mean number of nodes above which shortest paths are not tried
@@ -63,6 +64,7 @@ _ALPHAS = np.logspace(-3, 5, 17)  # leave-one-out errors on the training part ch
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
 _SHARED = k.Intersection(k.Spectrum(k=(1, 5)), normalize=True)  # what two strings share of each count
 _ALIKE = k.Sum([k.MinMax(k.Spectrum(k=n)) for n in (1, 2, 3)])  # Jaccard of the counts, length by length
+_LONGEST = 48  # maximum characters of a name; a sum lists several
 
 
 @dataclass(frozen=True)
@@ -433,3 +435,78 @@ def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
 def _name(compare: Any, before: Steps) -> str:
     """Return the name of a kernel, with "on scaled attributes" if a step comes before it."""
     return f"{short_name(compare)} on scaled attributes" if before else short_name(compare)
+
+
+# ---- names
+def short_name(compare: Any) -> str:
+    """Describe a kernel or distance in a few words.
+
+    The first parameter, if a number, appears as its value; others appear as name=value if they differ from the default.
+    ``normalize`` is left out.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> short_name(sm.kernels.Sum([sm.kernels.Spectrum(k) for k in (2, 3, 4)]))
+    'Spectrum 2–4'
+    >>> short_name(sm.distances.DTW(window=0.1)), short_name(sm.kernels.WeisfeilerLehman(2, normalize=True))
+    ('DTW 0.1', 'WeisfeilerLehman 2')
+    """
+    if hasattr(compare, "function"):
+        text = name_of(compare)
+    elif isinstance(compare, Sum) and compare.weights is None:
+        return _sum(compare.kernels)
+    elif isinstance(compare, Product) and len(compare.kernels) == 1:
+        return short_name(compare.kernels[0])
+    else:
+        given = _given(compare)
+        text = f"{type(compare).__name__} {', '.join(given)}".rstrip()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _given(compare: Any) -> list[str]:
+    """Return the parameters that `short_name` shows, as texts."""
+    values = compare.get_params(deep=False)
+    texts = []
+    for i, (name, parameter) in enumerate(signature(type(compare)).parameters.items()):
+        value, shown = values[name], _value(values[name])
+        if name == "normalize":
+            continue
+        if i == 0 and isinstance(value, int | float) and not isinstance(value, bool):
+            texts.append(shown)
+        elif identity(value) != identity(parameter.default):
+            texts.append(shown if isinstance(value, BaseEstimator) else f"{name}={shown}")
+    return texts
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, BaseEstimator):
+        return short_name(value)
+    return f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _sum(kernels: Sequence[Any]) -> str:
+    """Return one name for a sum of kernels; a sequence such as Spectrum 2, 3 and 4 becomes "Spectrum 2–4"."""
+    names = [short_name(kernel) for kernel in kernels]
+    heads, tails = {name.rpartition(" ")[0] for name in names}, [name.rpartition(" ")[2] for name in names]
+    if len(names) > 1 and len(heads) == 1 and all(map(str.isdigit, tails)):
+        numbers = [int(tail) for tail in tails]
+        if numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
+            return f"{heads.pop()} {numbers[0]}–{numbers[-1]}"
+    return " + ".join(names)
+
+
+def identity(what: Any) -> Hashable:
+    """Return a key of a kernel, a distance, an estimator or a parameter: two with equal keys compute the same."""
+    if isinstance(what, BaseEstimator):
+        params = what.get_params(deep=False)
+        return (type(what), *((name, identity(params[name])) for name in sorted(params)))
+    if isinstance(what, list | tuple):
+        return (type(what), *map(identity, what))
+    if isinstance(what, dict):
+        return (dict, *((identity(key), identity(value)) for key, value in what.items()))
+    if isinstance(what, np.ndarray) and what.dtype != object:
+        return np.ndarray, what.dtype.str, what.shape, what.tobytes()
+    if what is None or isinstance(what, str | bytes | bool | int | float | complex | np.generic):
+        return type(what), repr(what)
+    return type(what), id(what)  # functions and other objects without a value

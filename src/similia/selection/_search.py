@@ -1,5 +1,8 @@
 """Successive halving on nested folds; the Notes of `AutoClassifier` say what a round keeps, and who votes.
 
+A candidate is a learner on an embedding, given as (group, learner): a group is an embedding with all its learners. A
+table holds the scores of the candidates that one round has cross-validated, one score for each held-out fold.
+
 The order of work depends only on the candidates, the seed and the scores; measured time only decides what is left out.
 The first round tries the cheapest embedding of each family, then the others, cheap ones first. Later rounds try each
 surviving embedding with its first surviving learner, the best embedding first, then with its second one. Candidates
@@ -15,33 +18,34 @@ folds, and the chosen candidate already has a score on fold i.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.learn.vote import plurality
 from similia.selection._evaluate import Answers, Evaluator, Left
-from similia.selection._ladder import Group
-from similia.selection._rounds import (
-    Candidate,
-    Rung,
-    Table,
-    Unit,
-    best_of_groups,
-    chosen,
-    first_units,
-    near,
-    noise,
-    survivors,
-    turns,
-)
-from similia.selection._times import Times
-from similia.selection.budget import SEARCH, Budget
+from similia.selection._ladder import DEAR, Group
+from similia.selection.budget import REFIT, SEARCH, Budget
 
 _QUORUM = 3  # minimum number of voters
 OUT_OF_TIME, TOO_SLOW = "out of time", "too slow for the final fit"
+FIRST, GROWTH, LAST = 300, 3.2, 3000  # objects of the first round, growth per round, objects of the last round
+_ENOUGH_HELD_OUT = 2000  # minimum number of held-out predictions per candidate in the last round, over its partitions
+_SLACK = 0.02  # additional gap to the best score that is tolerated while a round uses only some of the objects
+_FEW = 4  # up to this many embeddings are not halved
+Candidate = tuple[int, int]  # group and learner
+Table = dict[Candidate, npt.NDArray]
+_GROWS = 0.1  # minimum share of a time that is assumed to grow with n
+_NEARLY_LINEAR, _FROM_ONE = 1.3, 1.5  # exponents of n: of fast fits, and the largest while only one n is timed
+_PROBES = 0.05  # share of the seconds left that measuring the cost of a unit may take
+_FINAL = "final"  # prefix of the keys for the cost of one learner fitted alone
+_FITTED = -1  # stands for the learner in the key of a cost if all learners of a group are tried at once
 
 
 @dataclass
@@ -364,3 +368,220 @@ class Search:
             self.evaluator.run(g, [learner], n, [left])
         scores = self._joined_scores(choice, n, [(left, fold)])
         return None if scores is None else float(scores[0])
+
+
+# ---- rounds and tables of scores
+class Rung(NamedTuple):
+    """One round of halving: cross-validation on the first `n` objects, split into folds in `partitions` ways."""
+
+    n: int
+    partitions: int
+
+
+class Unit(NamedTuple):
+    """Learners on one embedding (`group`) that are tried together; `learners` are their indices in the group."""
+
+    group: int
+    learners: tuple[int, ...]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [(self.group, learner) for learner in self.learners]
+
+
+def rungs(n: int, first: int, folds: int, last: int = LAST) -> list[Rung]:
+    """Return the rounds of halving for `n` objects; sizes grow from `first` to `last` (or to `n`, if smaller)."""
+    sizes, last = [], min(n, max(first, last))
+    size = float(first)
+    while size * 1.5 < last:
+        sizes.append(int(size))
+        size *= GROWTH
+    repeats = int(np.clip(-(-_ENOUGH_HELD_OUT // last), 1, 10))
+    steps = [Rung(size, 1) for size in (*sizes, last)]
+    return steps + ([Rung(last, repeats)] if repeats > 1 else [])
+
+
+def first_units(groups: Sequence[Group]) -> list[Unit]:
+    """Return the units of the first round in order: the cheapest group of each family, then the others by cost.
+
+    Expensive groups, except the cheapest of each family, come after all learners of all other groups.
+    """
+    by_cost = sorted(range(len(groups)), key=lambda g: groups[g].cost)  # stable: ties keep the order of the list
+    firsts: dict[str, int] = {}
+    for g in by_cost:
+        firsts.setdefault(groups[g].family or groups[g].name, g)
+    order = [*firsts.values(), *(g for g in by_cost if g not in firsts.values())]
+    learners = {g: groups[g].turns or range(len(groups[g].learners)) for g in order}
+    late = [g for g in order if groups[g].cost >= DEAR and g not in firsts.values()]
+    soon = {g: given for g, given in learners.items() if g not in late}
+    return turns(soon, groups) + turns({g: learners[g] for g in late}, groups)
+
+
+def turns(learners: Mapping[int, Sequence[int]], groups: Sequence[Group]) -> list[Unit]:
+    """Split {group: learners} into units; return the first unit of each group, then the second ones, and so on."""
+    units: list[tuple[int, Unit]] = []
+    for g, given in learners.items():
+        parts = [(i,) for i in given] if groups[g].turns else [tuple(sorted(given))]
+        units += [(turn, Unit(g, part)) for turn, part in enumerate(parts)]
+    return [unit for _, unit in sorted(units, key=lambda item: item[0])]
+
+
+def survivors(table: Table, evaluator: Evaluator, folds: int, *, last: bool) -> dict[int, list[int]]:
+    """Return the learners that survive a round as {group: learners}, the best group first.
+
+    If the round did not use all objects of the search (not `last`), a slightly larger gap to the best is tolerated.
+    """
+    slack, tops = 0.0 if last else _SLACK, best_of_groups(table)
+    ranked = [*tops]
+    most = max(_FEW, -(-len(ranked) // 2))
+    kept = [g for g in ranked[:most] if near(table, tops[g], tops[ranked[0]], folds, slack)]
+    floors = [g for g in ranked if evaluator.groups[g].floor]
+    if floors and not set(floors) & set(kept):
+        kept.insert(1, floors[0])  # near the front, before time runs out
+    trusted = [g for g in ranked if evaluator.groups[g].trusted and g not in kept]
+    kept[1:1] = [g for g in trusted if near(table, tops[g], tops[ranked[0]], folds, slack)]
+    return {g: [i for h, i in table if h == g and near(table, (g, i), tops[g], folds, slack)] for g in kept}
+
+
+def chosen(tables: list[Table], evaluator: Evaluator, folds: int) -> Candidate:
+    """Return the best candidate of the last nonempty table, with two exceptions.
+
+    A trusted candidate is chosen unless it is behind the best by more than two standard errors (`near`). Otherwise, the
+    choice must have scored at least as high as nearest neighbours in the last round that tried these. Ties in the mean
+    score, common on few and easy objects, are broken by the mean over all learners of the embedding, then by the order
+    of the candidates.
+    """
+    tables = [table for table in tables if table]
+    tops = best_of_groups(tables[-1])
+    best = next(iter(tops.values()))
+    for g, candidate in tops.items():
+        if evaluator.groups[g].trusted and near(tables[-1], candidate, best, folds):
+            return candidate
+    allowed = set(tables[-1])
+    for table in reversed(tables):
+        floors = {c: float(s.mean()) for c, s in table.items() if evaluator.groups[c[0]].floor}
+        if floors:
+            best = max(floors, key=floors.__getitem__)
+            allowed = {c for c in allowed if c in table and table[c].mean() >= floors[best]}
+            if not allowed:
+                return best
+            break
+    means = {c: float(tables[-1][c].mean()) for c in tables[-1]}
+    groups = {g: float(np.mean([mean for c, mean in means.items() if c[0] == g])) for g, _ in means}
+    return max(sorted(allowed), key=lambda c: (means[c], groups[c[0]]))
+
+
+def best_of_groups(table: Table) -> dict[int, Candidate]:
+    """Return {group: its best candidate}, the best group first."""
+    found: dict[int, Candidate] = {}
+    for candidate in sorted(table, key=lambda candidate: -float(table[candidate].mean())):
+        found.setdefault(candidate[0], candidate)
+    return found
+
+
+def near(table: Table, candidate: Candidate, best: Candidate, folds: int, slack: float = 0.0) -> bool:
+    """Return whether a candidate is behind `best` by at most two standard errors of their difference, plus `slack`."""
+    gap = table[best] - table[candidate]
+    return bool(gap.mean() <= 2 * noise(gap, folds) + slack)
+
+
+def noise(scores: npt.NDArray, folds: int) -> float:
+    """Return the standard error of the mean score on folds with overlapping training parts (Nadeau & Bengio, 2003)."""
+    return float(np.sqrt(scores.var(ddof=1) * (1 / len(scores) + 1 / (folds - 1))))
+
+
+# ---- times
+@dataclass
+class Costs:
+    """Records the seconds that work on n objects takes, for some n, and predicts them for other n."""
+
+    taken: dict[Hashable, dict[int, float]] = field(default_factory=dict)  # work to {objects: seconds}
+
+    def note(self, work: Hashable, n: int, seconds: float) -> None:
+        self.taken.setdefault(work, {})[n] = seconds
+
+    def expected(self, work: Hashable, n: int, power: float) -> float:
+        """Return the expected seconds of work on n objects, assumed to be a + b n^power; 0 if nothing was recorded."""
+        known = sorted(self.taken.get(work, {}).items())
+        if not known:
+            return 0.0
+        (m, seconds), grows = known[-1], 1.0
+        if len(known) > 1 and seconds > 0:
+            fewer, less = known[-2]
+            grows = min(1.0, max(_GROWS, (1 - less / seconds) / (1 - (fewer / m) ** power)))
+        return seconds * (1 + grows * ((n / m) ** power - 1))
+
+
+@dataclass
+class Times:
+    """Expected times of units in a round of halving, and of the final fit of a candidate to `n_full` objects."""
+
+    evaluator: Evaluator
+    folds: int
+    budget: Budget
+    n_full: int
+    costs: Costs = field(default_factory=Costs)
+    of_fits: dict[tuple[int, int, int], float] = field(default_factory=dict)  # seconds by (group, learner, n)
+
+    @property
+    def most(self) -> float:
+        """Return the seconds that the final fit may take."""
+        return math.inf if self.budget.seconds is None else REFIT * self.budget.seconds
+
+    def note(self, unit: Unit, rung: Rung, shared: float | None, fit: float) -> None:
+        """Record the seconds that a unit took for work that folds share (None if cached), and for one fit."""
+        if shared is not None:
+            self.costs.note(self.evaluator.shared(unit.group), rung.n, shared)
+        self.costs.note(self._work(unit), rung.n, fit)
+        for learner in unit.learners:
+            took = self.evaluator.seconds.pop((unit.group, learner, rung.n), [])
+            if took:  # empty if the learner failed
+                alone = median(took)  # robust if one fold waits for a busy machine or a compiler
+                self.costs.note((_FINAL, unit.group, learner), rung.n - rung.n // self.folds, alone)
+                self.of_fits[unit.group, learner, rung.n] = alone + (shared or 0.0) / self.folds
+
+    def expected(self, unit: Unit, rung: Rung) -> float:
+        """Return the seconds that a unit is expected to take in a round of halving."""
+        g, fits = unit.group, self.folds * max(1, rung.partitions - 1)
+        units = [Unit(g, (i,)) for i in unit.learners] if self.evaluator.groups[g].turns else [unit]
+        seconds = fits * sum(self.costs.expected(self._work(one), rung.n, self._power(g)) for one in units)
+        if not self.evaluator.holds(g, rung.n):
+            power = 2.0 if self.evaluator.groups[g].pairwise else 1.0
+            seconds += self.costs.expected(self.evaluator.shared(g), rung.n, power)
+        return seconds
+
+    def probe(self, unit: Unit, rung: Rung, left: float) -> None:
+        """Time a unit on a few objects, unless its cost is known; `left` is the number of seconds that it may take."""
+        g = unit.group
+        shared = self.evaluator.shared(g)
+        work: Hashable = self._work(unit) if shared is None else shared
+        if work not in self.costs.taken:
+            fits = self.folds if shared is None else 1
+            note = partial(self.costs.note, work)
+            self.evaluator.probe(g, unit.learners[0], rung.n, note, left / fits, _PROBES * left)
+
+    def final(self, candidate: Candidate) -> float:
+        """Return the expected seconds of the final fit of a candidate.
+
+        If fits were timed for one n only, growth of at most n^1.5 is assumed, as most of the time may be constant.
+        """
+        g, n = candidate[0], self.n_full
+        group, work, shared = self.evaluator.groups[g], (_FINAL, *candidate), self.evaluator.shared(g)
+        power = self._power(g) if len(self.costs.taken.get(work, ())) > 1 else min(self._power(g), _FROM_ONE)
+        seconds = self.costs.expected(work, n, power)
+        if not group.pairwise:
+            return seconds + self.costs.expected(shared, n, 1.0)
+        partners = n if group.partners is None else min(n, group.partners)
+        return seconds + (self.costs.expected(shared, math.isqrt(n * partners), 2.0) if partners else 0.0)
+
+    def can_be_fitted(self, candidate: Candidate) -> bool:
+        """Return whether there is time for the final fit of a candidate."""
+        return self.final(candidate) <= self.most
+
+    def _work(self, unit: Unit) -> tuple[int, int]:
+        """Return the key of the cost of a fit: the group, and the learner if learners are tried one by one."""
+        return unit.group, unit.learners[0] if self.evaluator.groups[unit.group].turns else _FITTED
+
+    def _power(self, g: int) -> float:
+        """Return the exponent p of the growth n^p that is assumed for the time of a fit."""
+        return 2.0 if self.evaluator.groups[g].slow else _NEARLY_LINEAR

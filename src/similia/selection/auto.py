@@ -1,7 +1,6 @@
 """Choose a pipeline for objects and targets by nested cross-validation, within a time budget.
 
-`_ladder` lists the candidates, `_search` compares and drops them (in the order of `_rounds`, with the times expected by
-`_times`), and `_evaluate` fits them.
+`_ladder` lists the candidates, `_search` compares and drops them, and `_evaluate` fits them.
 """
 
 from __future__ import annotations

@@ -21,11 +21,9 @@ from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take
 from similia.selection._evaluate import Evaluator, Score, fitted, prefers_balance, scores_answers, sized
 from similia.selection._ladder import Group, ladder
-from similia.selection._rounds import FIRST, Candidate, Rung, noise, rungs
-from similia.selection._search import OUT_OF_TIME, Search, View
+from similia.selection._search import FIRST, OUT_OF_TIME, Candidate, Rung, Search, View, noise, rungs
 from similia.selection.budget import Budget, Leaderboard
-from similia.selection.folds import again, ordered, shown
-from similia.selection.near_copies import kept_together
+from similia.selection.folds import again, kept_together, ordered, shown
 from similia.similarity import Distance, Kernel
 
 _logger = logger_of(__name__)

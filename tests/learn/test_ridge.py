@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from similia import HDClassifier
 from similia.core.threads import limited_to
 from similia.learn import ridge
-from similia.learn._sign_matrix import SignMatrix
+from similia.learn.ridge import SignMatrix
 
 
 def problem(n):
@@ -54,7 +54,7 @@ def test_conjugate_gradients_solve_the_equations_of_ridge(monkeypatch, weighted,
 
 def test_threads_change_no_bit_of_conjugate_gradients(monkeypatch):
     iterate_always(monkeypatch)
-    monkeypatch.setattr("similia.learn._sign_matrix._WORTH_THREADS", 1)
+    monkeypatch.setattr("similia.learn.ridge._WORTH_THREADS", 1)
     codes, y, _ = problem(300)
     found = HDClassifier("ridge", random_state=0).fit(codes, y)
     with limited_to(1):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import similia as sm
 from similia.distances import ERP, MSM, TWE
-from similia.learn import metric_neighbors
-from similia.learn.metric_neighbors import nearest, prunes
+from similia.learn import series_neighbors
+from similia.learn.series_neighbors import nearest_by_pivots, prunes
 from similia.search import knn_graph
 
 RNG = np.random.default_rng(0)
@@ -45,14 +45,14 @@ def test_as_a_comparison_with_all_bit_for_bit(distance: Any, channels: int) -> N
     X, Y = collection(12, channels), collection(150, channels)
     assert prunes(distance, len(Y), len(Y))
     for k in (1, 3, len(Y)):
-        for found, expected in zip(nearest(distance, X, Y, k), exhaustive(distance, X, Y, k), strict=True):
+        for found, expected in zip(nearest_by_pivots(distance, X, Y, k), exhaustive(distance, X, Y, k), strict=True):
             np.testing.assert_array_equal(found, expected)
     for k in (1, len(Y) - 1):
-        itself = nearest(distance, Y, Y, k, without_self=True)
+        itself = nearest_by_pivots(distance, Y, Y, k, without_self=True)
         for found, expected in zip(itself, exhaustive(distance, Y, Y, k, without_self=True), strict=True):
             np.testing.assert_array_equal(found, expected)
     with sm.config(max_memory="100KB"):
-        np.testing.assert_array_equal(nearest(distance, X, Y, 3)[1], exhaustive(distance, X, Y, 3)[1])
+        np.testing.assert_array_equal(nearest_by_pivots(distance, X, Y, 3)[1], exhaustive(distance, X, Y, 3)[1])
 
 
 @given(st.lists(one, min_size=3, max_size=7), st.sampled_from(DISTANCES), st.sampled_from([1e-3, 1.0, 1e6]))
@@ -62,7 +62,7 @@ def test_bounds_never_exceed_distances(series: list[list[float]], distance: Any,
     known = np.asarray(distance(X))
     bounds = np.empty(known.shape)
     error = 8 * np.finfo(np.float64).eps * 18 * 5
-    metric_neighbors._bound(known[:, :2], known[:, :2], error, bounds, 0, len(X))
+    series_neighbors._bound_by_pivots(known[:, :2], known[:, :2], error, bounds, 0, len(X))
     assert (bounds <= known).all()
 
 
