@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
-from similia.core.hadamard import padded
+from similia.core.products import padded
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint8]

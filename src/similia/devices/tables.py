@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.hadamard import padded
+from similia.core.products import padded
 from similia.devices.floats import FloatGaussian, FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns
 from similia.devices.inputs import Curve, Edits, Features, Gaussian, Levels, NGrams, Substrings, Subtrees, Warped
 from similia.devices.reading import Letters
