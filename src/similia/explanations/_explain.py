@@ -46,7 +46,8 @@ from similia.core.estimators import ObjectsOut
 from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.embeddings import D2KE
-from similia.explanations import _linear as linear
+from similia.explanations import _decisions as decisions
+from similia.explanations._decisions import called, collection, note_of_length, parts_of_decision
 from similia.explanations._explanation import (
     INTERCEPT,
     NOWHERE,
@@ -59,7 +60,6 @@ from similia.explanations._explanation import (
     explained,
 )
 from similia.explanations._features import note_of_gaps
-from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
 from similia.explanations._left_out import through, with_left_out, without_parts
 from similia.explanations._pairs import WHAT, distance_pair, one_object, pair, power_of
 from similia.explanations._sums import Naming, sum_parts
@@ -348,7 +348,7 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
         check_is_fitted(learner)
         if learner.n_clusters_ == 1:
             raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
-        center = linear.NearestCenter().fit(learner.cluster_centers_)
+        center = decisions.NearestCenter().fit(learner.cluster_centers_)
         return _in_parts([*steps[:-1], learner.embedding_, center], x, naming, top, leave_out)
     of_sets: tuple[list[Any], Any] | None = None  # the steps and the graph or series, where a set of points replaces it
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
@@ -374,11 +374,11 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
 def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Explain the prediction of a learner of vectors: a linear model, a support-vector machine or trees."""
     learner = steps[-1]
-    linear.check_learner(learner)
+    decisions.check_learner(learner)
     first, others = (steps[0], steps[1:]) if len(steps) > 1 else (None, steps)
     X = collection(first, x)
     rows = _rows(X) if first is None else first.transform(X)
-    found = linear.decision(others, rows)
+    found = decisions.decision(others, rows)
     parts, intercept = parts_of_decision(first, X, rows, found, naming)
     how = name_of(learner) if first is None else f"{called(first)} and {name_of(learner)}"
     title = f"{found.kind} of {how}, {found.title}"
@@ -513,10 +513,10 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
     if isinstance(machine, KernelSVC | HeatSVC):
         K = np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0] if len(numbers) else np.zeros(0)
         scores = machine.pair_coef_ @ K + machine.pair_intercept_
-        winner, other, sign, row = linear.best_machine(machine.predict(given)[0], machine.classes_, scores)
+        winner, other, sign, row = decisions.best_machine(machine.predict(given)[0], machine.classes_, scores)
         alpha, intercept = sign * machine.pair_coef_[row], sign * float(machine.pair_intercept_[row])
-        value, kind, title = sign * float(scores[row]), "decision", linear.against(machine.classes_, winner, other)
-        note = linear.one_vs_one(machine.classes_)
+        value, kind, title = sign * float(scores[row]), "decision", decisions.against(machine.classes_, winner, other)
+        note = decisions.one_vs_one(machine.classes_)
     elif isinstance(machine, GaussianProcessClassifier):
         winner = int(np.flatnonzero(machine.classes_ == machine.predict(given)[0])[0])
         column, sign = (0, 2.0 * winner - 1.0) if len(machine.classes_) == 2 else (winner, 1.0)
@@ -526,9 +526,9 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
     else:
         alpha = machine.dual_coef_
         if alpha.ndim > 1:
-            raise linear.several_numbers(machine, alpha.shape[1])
+            raise decisions.several_numbers(machine, alpha.shape[1])
         intercept = float(getattr(machine, "intercept_", 0.0)) or None
-        value, kind, title = float(machine.predict(given)[0]), "prediction", linear.PREDICTED
+        value, kind, title = float(machine.predict(given)[0]), "prediction", decisions.PREDICTED
         note = _doubt(machine, given) if isinstance(machine, GaussianProcessRegressor) else ""
     found = sum_parts(kernel, X, objects, alpha, naming, what, numbers)
     title = f"{kind} of {name_of(machine)}, {title}"
@@ -555,21 +555,25 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
     weights = machine._weights(distances[None])[0] if ours else _weights(machine, distances)
     if hasattr(machine, "classes_"):
         if not ours:
-            linear.check_one_label(machine, X)
+            decisions.check_one_label(machine, X)
         classes, codes = machine.classes_, (machine._codes if ours else machine._y)[numbers]
         if len(classes) == 1:
             raise ValueError(
                 f"{name_of(machine)} was fitted to one class, {classes[0]!s}, so it makes no decision to explain"
             )
         shares = machine.predict_proba(X)[0]
-        winner, other = linear.best_two(shares)
+        winner, other = decisions.best_two(shares)
         adds, answers = weights * (codes == winner) - weights * (codes == other), classes[codes]
-        value, kind, title = float(shares[winner] - shares[other]), "decision", linear.against(classes, winner, other)
+        value, kind, title = (
+            float(shares[winner] - shares[other]),
+            "decision",
+            decisions.against(classes, winner, other),
+        )
     else:
         answers = (machine.targets_ if ours else machine._y)[numbers]
         if answers.ndim > 1:
-            raise linear.several_numbers(machine, answers.shape[1])
-        adds, value, kind, title = weights * answers, float(weights @ answers), "prediction", linear.PREDICTED
+            raise decisions.several_numbers(machine, answers.shape[1])
+        adds, value, kind, title = weights * answers, float(weights @ answers), "prediction", decisions.PREDICTED
 
     def describe(k: int) -> Described:
         number = int(numbers[k])
