@@ -34,11 +34,10 @@ from similia.embeddings import (
     SparseScaler,
 )
 from similia.embeddings.vectors import FeatureScaler
+from similia.explanations._comparisons import Naming, alone, feature_occurrences, is_directed, one_object, sum_parts
 from similia.explanations._explanation import NOWHERE, Floats, Found, NoParts, joined
 from similia.explanations._features import blocks_of, coefficients_by_column, linear_parts
-from similia.explanations._pairs import alone, one_object
 from similia.explanations._series import of_times
-from similia.explanations._sums import Naming, feature_occurrences, is_directed, sum_parts
 from similia.explanations._views import Places, View, dense, described, one_note
 from similia.learn import HDClassifier
 from similia.learn.gram_svm import pair_weights

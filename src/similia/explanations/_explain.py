@@ -12,7 +12,7 @@ first step           parts of the decision
 `KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
 `Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w; if the
                      kernel has features, a part for each feature of x, otherwise alpha_l k(x, l) for each landmark
-                     l (see `_sums`)
+                     l (see `_comparisons`)
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
 `KernelKMeans`       the decision between the two nearest centres is linear in the embedding, as above
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
@@ -47,6 +47,7 @@ from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.embeddings import D2KE
 from similia.explanations import _decisions as decisions
+from similia.explanations._comparisons import WHAT, Naming, distance_pair, one_object, pair, power_of, sum_parts
 from similia.explanations._decisions import called, collection, note_of_length, parts_of_decision
 from similia.explanations._explanation import (
     INTERCEPT,
@@ -61,8 +62,6 @@ from similia.explanations._explanation import (
 )
 from similia.explanations._features import note_of_gaps
 from similia.explanations._left_out import through, with_left_out, without_parts
-from similia.explanations._pairs import WHAT, distance_pair, one_object, pair, power_of
-from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, one_note, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.clusters import KernelKMeans
