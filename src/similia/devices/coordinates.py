@@ -18,20 +18,25 @@ from similia.codes import LevelEncoder, NGramEncoder
 from similia.core.errors import BadParameter, BadValue
 from similia.core.text import short
 from similia.core.validation import check_vectors
-from similia.devices.floats import Decay, FloatGaussian, FloatVectors
 from similia.devices.inputs import (
     Curve,
+    Decay,
     Edits,
     Features,
+    FloatGaussian,
+    FloatVectors,
     Gaussian,
+    Ints,
+    Letters,
     Levels,
     NGrams,
     Numbers,
     Substrings,
     Subtrees,
+    Units,
     Warped,
+    in_steps,
 )
-from similia.devices.reading import Ints, Letters, Units, in_steps
 from similia.distances import DTW, Levenshtein
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler

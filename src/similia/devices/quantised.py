@@ -15,8 +15,16 @@ from similia.core.errors import BadType
 from similia.core.text import counted
 from similia.core.validation import check_choice, check_labels, check_positive_int
 from similia.devices.coordinates import after_step, check_unused, first_stage, input_of_encoder, kinds_of, name_of
-from similia.devices.floats import FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns
-from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
+from similia.devices.stages import (
+    DenseSigns,
+    FloatHadamard,
+    FloatLinear,
+    FloatPrototypes,
+    FloatSigns,
+    HadamardSigns,
+    Linear,
+    Prototypes,
+)
 from similia.devices.tables import operations_of, short_length, sizes_of
 from similia.learn import ConformalClassifier, HDClassifier
 from similia.objects import n_objects
@@ -67,10 +75,10 @@ class Quantised:
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages of the model, in the order in which they run. Their classes are in ``similia.devices.inputs``,
-        ``similia.devices.stages`` and, for float32, ``similia.devices.floats``. `linear` and `signs` are None if
-        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` makes the codes; `prototypes` is
-        None if the pipeline makes codes only.
+        The stages of the model, in the order in which they run. Their classes are in ``similia.devices.inputs``
+        and ``similia.devices.stages``. `linear` and `signs` are None if `similia.LevelEncoder`,
+        `similia.SequenceEncoder` or `similia.NGramEncoder` makes the codes; `prototypes` is None if the pipeline makes
+        codes only.
     classes_ : ndarray or None
         Labels, in the order of the scores; None if the pipeline makes codes only.
     """
