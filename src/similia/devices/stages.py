@@ -1,4 +1,4 @@
-"""The stages of a quantised model after its input: numbers to bits, and bits to a label, in whole numbers or in float32.
+"""The stages of a quantised model after its input: numbers to bits, bits to a label, in whole numbers or in float32.
 
     k = input(object)            similarities or distances to landmarks, or the numbers of a vector (`inputs`)
     z = fit(A k + c, B)          `Linear`: coordinates, shifted so that the largest takes B bits
