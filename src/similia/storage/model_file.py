@@ -31,8 +31,7 @@ import numpy as np
 from similia.core.config import settings
 from similia.core.npy import read_header
 from similia.core.text import short
-from similia.storage.estimators import LOSSES, PARTS, TREE, check_tree, is_public_estimator
-from similia.storage.states import public_class, public_name
+from similia.storage.states import LOSSES, PARTS, TREE, check_tree, is_public_estimator, public_class, public_name
 
 _SCHEMA = "schema.json"
 _DEEPEST = 60  # maximum depth of nested nodes; a pipeline in a search has about 25

@@ -2,7 +2,7 @@
 
 A model is a zip archive of arrays and one JSON description (the skops format), which records the version of similia
 that wrote it. A description may name public classes of similia that declare their state (`states`), the scikit-learn
-classes that `estimators` allows, and ufuncs of numpy and scipy, but no other functions.
+classes listed there, and ufuncs of numpy and scipy, but no other functions.
 """
 
 from __future__ import annotations
