@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import read_objects
-from similia.cli.specs import parse_kernel
+from similia.cli.options import parse_kernel
 from similia.datasets import _registry
 
 runner = CliRunner()
