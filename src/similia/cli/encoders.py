@@ -20,7 +20,7 @@ from similia.cli.options import parse_distance, parse_kernel
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import console, note
 from similia.core.errors import BadFile, BadParameter
-from similia.core.fingerprints import digest_of
+from similia.core.hashing import digest_of
 from similia.pipelines import Pipeline
 from similia.scale.stream import FIT_ON, identity, places_named
 from similia.search.automatic import kmer_length
