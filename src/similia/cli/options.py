@@ -219,6 +219,7 @@ def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
     return int(found[1]) if found[1] else n_threads()
 
 
+# ---- kernels and distances, parsed from text
 @dataclass(frozen=True)
 class _Room:
     """A package whose classes an option can name, except `bases`; error messages use `noun` and `example`."""

@@ -302,6 +302,7 @@ def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stac
     return True
 
 
+# ---- pipes: standard input as a file, and a file as standard output
 @contextmanager
 def _from_stdin() -> Iterator[str]:
     """Yield the path of a temporary copy of standard input, with the file ending that matches its first bytes."""
