@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import read_objects
-from similia.cli.specs import parse_kernel
-from similia.datasets import _registry
+from similia.cli.options import parse_kernel
+from similia.datasets import loaders
 
 runner = CliRunner()
 
@@ -223,7 +223,7 @@ def test_fit_graphs_with_a_distance_says_what_was_chosen(test_share, tmp_path):
 def test_molecules_of_a_named_set_become_graphs(tmp_path, monkeypatch):
     pytest.importorskip("rdkit", reason="rdkit reads molecules")
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
-    monkeypatch.setitem(_registry.ARCHIVES, "MOLS", _registry.Archive("molecules", "MOLS.", 2, 2, 4))
+    monkeypatch.setitem(loaders.ARCHIVES, "MOLS", loaders.Archive("molecules", "MOLS.", 2, 2, 4))
     (tmp_path / "molecules").mkdir()
     (tmp_path / "molecules" / "MOLS.tsv.gz").write_bytes(gzip.compress(b"0\tCCO\n1\tN\n"))
     found = read_objects("MOLS")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import open_objects, read_objects
-from similia.cli.specs import parse_comparison, parse_distance, parse_kernel
+from similia.cli.options import parse_comparison, parse_distance, parse_kernel
 from similia.core.errors import BadFile
 
 runner = CliRunner()

@@ -13,8 +13,7 @@ from sklearn.linear_model import RidgeCV
 
 import similia as sm
 from similia.cli.explain import explain
-from similia.cli.inputs import read_labelled, read_objects
-from similia.cli.model_data import check_kind, remember_columns
+from similia.cli.inputs import check_kind, read_labelled, read_objects, remember_columns
 from similia.cli.outputs import size_of
 from similia.cli.report import report
 from similia.cli.service import info

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli import options
 from similia.cli.app import app
-from similia.cli.pipes import _ending
+from similia.cli.voice import _ending
 from similia.core.text import did_you_mean
 
 runner = CliRunner()

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import similia as sm
 from samples.select import sample
 from similia.cli.app import app
-from similia.cli.inputs import read_objects
-from similia.cli.model_data import with_columns_of
+from similia.cli.inputs import read_objects, with_columns_of
 
 STRINGS, LABELS = sample("strings", 30)
 

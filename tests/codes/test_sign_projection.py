@@ -22,7 +22,7 @@ from naive import similarities as naive
 from similia.codes import SignRandomProjection
 from similia.codes import sign_projection as dense
 from similia.core import threads as _threads
-from similia.core.hadamard import padded
+from similia.core.products import padded
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 METHODS = ["gaussian", "structured", "hadamard"]

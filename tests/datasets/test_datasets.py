@@ -21,7 +21,7 @@ import pooch
 import pytest
 
 from similia import datasets
-from similia.datasets import _registry, available, fetch, load_promoters, load_splice, loaders
+from similia.datasets import available, fetch, load_promoters, load_splice, loaders
 from similia.objects import GraphBatch
 
 # --- bundled ----------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def archive(**changes):
     return stream.getvalue()
 
 
-ENTRY = _registry.Entry(
+ENTRY = loaders.Entry(
     "graphs", "TINY: two edges.", {-1: 1, 1: 1}, "http://unused.invalid/TINY.zip", n_nodes=4, n_arcs=4,
     sha256={Path(name).name: hashlib.sha256(text.encode()).hexdigest() for name, text in FILES.items()},
 )  # fmt: skip
@@ -198,7 +198,7 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setitem(_registry.REGISTRY, "TINY", ENTRY)
+    monkeypatch.setitem(loaders.REGISTRY, "TINY", ENTRY)
     monkeypatch.delenv("SIMILIA_DATA", raising=False)
     monkeypatch.delenv("SIMILIA_MIRROR", raising=False)
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
@@ -342,7 +342,7 @@ def test_a_damaged_file_that_another_process_removes_is_downloaded_again(server,
     ],
 )
 def test_without_checksums_the_counts_must_agree(server, tmp_path, monkeypatch, change, sentence):
-    monkeypatch.setitem(_registry.REGISTRY, "TINY", replace(ENTRY, sha256={}, **change))
+    monkeypatch.setitem(loaders.REGISTRY, "TINY", replace(ENTRY, sha256={}, **change))
     server.answers = [ok(WHOLE)]
     with pytest.raises(ConnectionError, match=sentence):
         fetch("TINY", cache=tmp_path, base_url=server.url)
@@ -357,10 +357,10 @@ def test_without_checksums_the_counts_must_agree(server, tmp_path, monkeypatch, 
 def test_messages_are_read_from_the_archive_of_uci(server, tmp_path, monkeypatch):
     text = 'ham\tHi "you", ok?\nspam\tWin £1\tnow\n'
     entry = replace(
-        _registry.REGISTRY["sms_spam"], classes={"ham": 1, "spam": 1},
+        loaders.REGISTRY["sms_spam"], classes={"ham": 1, "spam": 1},
         sha256={"SMSSpamCollection": hashlib.sha256(text.encode()).hexdigest()},
     )  # fmt: skip
-    monkeypatch.setitem(_registry.REGISTRY, "sms_spam", entry)
+    monkeypatch.setitem(loaders.REGISTRY, "sms_spam", entry)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as target:
         target.writestr("SMSSpamCollection", text)
@@ -402,11 +402,11 @@ def test_names(monkeypatch, tmp_path):
         fetch("multiloc_proteins", cache=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"no public download; put strings/splice\.tsv\.gz"):
         fetch("splice_uci", cache=tmp_path)
-    assert set(datasets.__all__) == {"available", "fetch", "splits", *(f"load_{name}" for name in _registry.BUNDLED)}
+    assert set(datasets.__all__) == {"available", "fetch", "splits", *(f"load_{name}" for name in loaders.BUNDLED)}
 
 
 def test_the_registry_is_complete():
-    for name, entry in _registry.REGISTRY.items():
+    for name, entry in loaders.REGISTRY.items():
         assert entry.kind in ("graphs", "strings")
         assert entry.url is None or entry.url.startswith("https://")
         assert all(len(digest) == 64 for digest in entry.sha256.values())
@@ -418,13 +418,13 @@ def test_the_registry_is_complete():
 
 @pytest.mark.parametrize("name", available())
 def test_real_sets(data_folder, name):
-    files = (_registry.REGISTRY | _registry.ARCHIVES)[name].files(name) if name not in _registry.BUNDLED else []
+    files = (loaders.REGISTRY | loaders.ARCHIVES)[name].files(name) if name not in loaders.BUNDLED else []
     if not all(loaders.data_file(file) for file in files):
         pytest.skip(f"no folder of SIMILIA_DATA has {' and '.join(files)}")
     X, y = fetch(name, return_X_y=True)
     assert len(X) == len(y)
-    if name in _registry.REGISTRY and _registry.REGISTRY[name].kind == "graphs":  # the checksums are of these files
-        loaders._check_sha256(data_folder / "graphs" / f"{name}.zip", _registry.REGISTRY[name])
+    if name in loaders.REGISTRY and loaders.REGISTRY[name].kind == "graphs":  # the checksums are of these files
+        loaders._check_sha256(data_folder / "graphs" / f"{name}.zip", loaders.REGISTRY[name])
 
 
 # ---- series, sets and pictures: numpy archives in the folder
@@ -502,11 +502,11 @@ FOLDS = [{"test": [0, 2], "train": [3], "validation": [1]}, {"test": [1], "train
 def two_folders(tmp_path, monkeypatch):
     """Two folders named by SIMILIA_DATA, and a function that writes a text file into one of them."""
     monkeypatch.setenv("SIMILIA_DATA", f"{tmp_path / 'one'}{os.pathsep}{tmp_path / 'two'}")
-    words = _registry.Archive("strings", "WORDS.", n=3, n_classes=2, n_values=6, n_train=2)
-    monkeypatch.setitem(_registry.ARCHIVES, "WORDS", words)
-    monkeypatch.setitem(_registry.ARCHIVES, "MOLS", _registry.Archive("molecules", "MOLS.", 3, 3, 6))
-    monkeypatch.setitem(_registry.REGISTRY, "TINY", replace(ENTRY, classes={-1: 2, 1: 2}))
-    monkeypatch.setitem(_registry.FOLDS, "TINY", "usual")
+    words = loaders.Archive("strings", "WORDS.", n=3, n_classes=2, n_values=6, n_train=2)
+    monkeypatch.setitem(loaders.ARCHIVES, "WORDS", words)
+    monkeypatch.setitem(loaders.ARCHIVES, "MOLS", loaders.Archive("molecules", "MOLS.", 3, 3, 6))
+    monkeypatch.setitem(loaders.REGISTRY, "TINY", replace(ENTRY, classes={-1: 2, 1: 2}))
+    monkeypatch.setitem(loaders.FOLDS, "TINY", "usual")
 
     def write(file, content):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)

@@ -18,9 +18,20 @@ import similia as sm
 from devices.compiled import IN_FLOATS, MAKERS, example
 from naive import floats as slow
 from naive import whole_numbers as naive
-from similia.devices.floats import Decay, FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns, exp_minus
-from similia.devices.inputs import Curve, Units
-from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes, bit_length, fit_to, hadamard
+from similia.devices.inputs import Curve, Decay, Units, exp_minus
+from similia.devices.stages import (
+    DenseSigns,
+    FloatHadamard,
+    FloatLinear,
+    FloatPrototypes,
+    FloatSigns,
+    HadamardSigns,
+    Linear,
+    Prototypes,
+    bit_length,
+    fit_to,
+    hadamard,
+)
 from similia.devices.tables import sizes_of
 from similia.embeddings.vectors import FeatureScaler
 

@@ -21,8 +21,8 @@ import similia as sm
 from samples.explain import ALL, by_name, check_sums, quick, words
 from samples.graphs import batch, samples
 from similia.explanations import explain
-from similia.explanations._drawing import shade
-from similia.explanations._sums import feature_occurrences
+from similia.explanations._comparisons import feature_occurrences
+from similia.explanations._views import shade
 from similia.kernels import (
     DistanceRBF,
     Graphlet,

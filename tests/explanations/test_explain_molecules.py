@@ -9,11 +9,10 @@ import pytest
 
 import similia as sm
 from similia import kernels
-from similia.explanations import _drawing, explain
-from similia.explanations._drawing import shade
+from similia.explanations import _views, explain
 from similia.explanations._html import as_html
 from similia.explanations._text import tables
-from similia.explanations._views import groups, is_molecule, view_of
+from similia.explanations._views import groups, is_molecule, shade, view_of
 from similia.report import _context
 
 pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'similia[molecules]'")
@@ -29,7 +28,7 @@ def groups_of(smiles):
 
 @pytest.fixture
 def without_rdkit(monkeypatch):
-    for module in (_drawing, _context):
+    for module in (_views, _context):
         monkeypatch.setattr(module, "has_rdkit", lambda: False)
 
 

@@ -418,7 +418,7 @@ def _spec(rng: Random, corpus: Sequence[str]) -> str:
 
 
 def _parse(item: str, folder: Path) -> Any:
-    from similia.cli.specs import parse_distance, parse_kernel
+    from similia.cli.options import parse_distance, parse_kernel
 
     return (parse_distance if len(item) % 3 == 0 else parse_kernel)(item)
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
-from similia.cli.specs import parse_kernel
+from similia.cli.options import parse_kernel
 from similia.kernels import GappedKmers, Mismatch, Normalized, Spectrum, Sum
 from similia.objects import as_strings
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
-from similia.cli.specs import parse_kernel
+from similia.cli.options import parse_kernel
 from similia.kernels import GappedKmers, GappyKmers, MinMax, Mismatch, Spectrum, Sum, WeightedDegree, Words
 
 LAW = settings(max_examples=40, deadline=None)

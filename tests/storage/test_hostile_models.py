@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 import similia as sm
 from samples.hostile import peak_of
 from similia.embeddings.random_features import OpticalRandomFeatures
-from similia.storage.model_file import nodes_of
+from similia.storage.models import nodes_of
 from similia.storage.states import check_states
 
 # --- models that smuggle code -----------------------------------------------------------------

@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import similia as sm
 from similia.storage import models as persistence
-from similia.storage.model_file import canonical, nodes_of, written_by
+from similia.storage.models import canonical, nodes_of, written_by
 from similia.storage.states import _UNLISTED, public_class, public_name
 
 

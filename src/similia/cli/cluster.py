@@ -45,8 +45,7 @@ def cluster(
     import numpy as np
 
     import similia as sm
-    from similia.cli.inputs import read_objects
-    from similia.cli.model_data import check_comparison, named_comparison, placed_in
+    from similia.cli.inputs import check_comparison, named_comparison, placed_in, read_objects
     from similia.cli.outputs import bars, check_output, check_page, check_table, print_written, write_table
     from similia.cli.voice import result
     from similia.objects.tables import is_missing

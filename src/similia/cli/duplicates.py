@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from similia.cli.options import Data, Distance, Kernel, Seed, Table
+from similia.cli.options import Data, Distance, Kernel, Seed, Table, parse_distance, parse_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,8 +130,7 @@ def _read(data: str, table: dict[str, Any]) -> Objects | Source:
 
 def _comparison(found: Objects | Source, kernel: str | None, distance: str | None) -> Any:
     """Return the kernel or distance that is named, or the usual one for the objects."""
-    from similia.cli.model_data import check_comparison
-    from similia.cli.specs import parse_distance, parse_kernel
+    from similia.cli.inputs import check_comparison
     from similia.cli.voice import note
     from similia.sources.source import Source
 
@@ -147,7 +146,7 @@ def _comparison(found: Objects | Source, kernel: str | None, distance: str | Non
 
 def _placed(found: Objects | Source) -> Any:
     """Return a context that adds the file and the place of an object to errors about it."""
-    from similia.cli.model_data import placed_in
+    from similia.cli.inputs import placed_in
     from similia.scale.stream import places_named
     from similia.sources.source import Source
 

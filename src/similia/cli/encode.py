@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import Chunk, Data, Distance, Kernel, Table, Workers
+from similia.cli.options import Chunk, Data, Distance, Kernel, Table, Workers, check_bits, parse_one
 
 _DEFAULTS = {"bits": 256, "landmarks": 256, "seed": 0}
 
@@ -45,8 +45,7 @@ def encode(
     [bold]similia encode more.fasta -o more.npy --model reads.encoder.similia[/bold]
     """
     from similia.cli import encoders
-    from similia.cli.inputs import open_objects
-    from similia.cli.model_data import with_columns_of
+    from similia.cli.inputs import open_objects, with_columns_of
     from similia.cli.outputs import Spoken, meters, stoppable
     from similia.cli.voice import console, result, written
     from similia.scale.stream import Rows, partial_of, write_journal
@@ -81,7 +80,6 @@ def encode(
 def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | None, options: dict[str, Any]) -> None:
     """Raise if paths or options are wrong; without a model, fill in the defaults of `options`."""
     from similia.cli.outputs import check_output
-    from similia.cli.specs import check_bits, parse_one
     from similia.cli.voice import voice
 
     if output.suffix != ".npy":

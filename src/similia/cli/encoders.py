@@ -15,13 +15,12 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 import similia as sm
-from similia.cli.inputs import Objects
-from similia.cli.model_data import DEFAULT_KERNEL, remember_columns
+from similia.cli.inputs import DEFAULT_KERNEL, Objects, remember_columns
+from similia.cli.options import parse_distance, parse_kernel
 from similia.cli.outputs import bars, meters, stoppable
-from similia.cli.specs import parse_distance, parse_kernel
 from similia.cli.voice import console, note
 from similia.core.errors import BadFile, BadParameter
-from similia.core.fingerprints import digest_of
+from similia.core.hashing import digest_of
 from similia.pipelines import Pipeline
 from similia.scale.stream import FIT_ON, identity, places_named
 from similia.search.automatic import kmer_length

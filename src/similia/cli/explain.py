@@ -47,8 +47,7 @@ def explain(
     [bold]similia explain model.similia molecules.zip --object 5 --labels 0=C,1=N,2=O[/bold]
     """
     from similia.cli.encoders import load_model
-    from similia.cli.inputs import read_objects
-    from similia.cli.model_data import check_kind, with_columns_of
+    from similia.cli.inputs import check_kind, read_objects, with_columns_of
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, voice, written
     from similia.explanations import explain as explained

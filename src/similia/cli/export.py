@@ -70,8 +70,7 @@ def export(
     [bold]similia export splice.similia splice --max-bytes 20000 --name splice -o splice_c[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import read_labelled, read_objects
-    from similia.cli.model_data import placed_in, with_columns_of
+    from similia.cli.inputs import placed_in, read_labelled, read_objects, with_columns_of
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, note, result
     from similia.devices.files import check_name, check_new

@@ -99,8 +99,7 @@ def fit(
     """
     import similia as sm
     from similia.cli import training
-    from similia.cli.inputs import read_labelled
-    from similia.cli.model_data import as_series, remember_columns
+    from similia.cli.inputs import as_series, read_labelled, remember_columns
     from similia.cli.outputs import check_output, size_of
     from similia.cli.voice import console, result, written
 

@@ -12,10 +12,9 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import default_encoder, encoder_to_index, kmer_length, sample_of
-from similia.cli.inputs import Objects, has_columns
-from similia.cli.model_data import check_comparison, remember_columns
+from similia.cli.inputs import Objects, check_comparison, has_columns, remember_columns
+from similia.cli.options import check_bits, parse_comparison, parse_kernel, parse_one
 from similia.cli.outputs import bars, meters, stoppable
-from similia.cli.specs import check_bits, parse_comparison, parse_kernel, parse_one
 from similia.cli.voice import called, console, note, result
 from similia.core.errors import BadFile
 from similia.planning.costs import kind_of

@@ -11,7 +11,19 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import Chunk, CsvOut, Data, Distance, Folder, Kernel, Landmarks, Seed, Table, Workers
+from similia.cli.options import (
+    Chunk,
+    CsvOut,
+    Data,
+    Distance,
+    Folder,
+    Kernel,
+    Landmarks,
+    Seed,
+    Table,
+    Workers,
+    parse_one,
+)
 from similia.cli.voice import command
 
 index = typer.Typer(help="Search by similarity: build an index on disk, add to it, search it.", no_args_is_help=True)
@@ -78,7 +90,6 @@ def build(
     from similia.cli import folders
     from similia.cli.encoders import default_rerank
     from similia.cli.inputs import open_objects
-    from similia.cli.specs import parse_one
     from similia.cli.voice import as_typed
     from similia.search.on_disk import SearchFolder, is_search
 
@@ -125,8 +136,7 @@ def add(
     other columns, the objects of a table are read from the column that was used when the index was built.
     """
     from similia.cli import folders
-    from similia.cli.inputs import has_columns, open_objects
-    from similia.cli.model_data import with_columns_of
+    from similia.cli.inputs import has_columns, open_objects, with_columns_of
     from similia.search.on_disk import SearchFolder
 
     opened = SearchFolder.open(folder)
@@ -206,8 +216,7 @@ def search(
     [bold]similia index search proteins.index queries.fasta -k 5[/bold]
     """
     from similia.cli import folders
-    from similia.cli.inputs import read_objects
-    from similia.cli.model_data import with_columns_of
+    from similia.cli.inputs import read_objects, with_columns_of
     from similia.cli.outputs import check_output, write_csv
     from similia.cli.voice import console, note, result, voice, written
     from similia.search.on_disk import SearchFolder

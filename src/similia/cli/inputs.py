@@ -1,7 +1,12 @@
-"""Read objects and labels from files, folders and named data sets, whole or in chunks."""
+"""Read objects and labels from files, folders and named data sets, whole or in chunks, as models need them.
+
+A fitted model or a similarity says what it takes; data that do not suit it are refused.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +14,31 @@ import numpy as np
 
 import similia as sm
 from similia import sources
+from similia.cli.options import parse_comparison, parse_one
 from similia.cli.voice import called, note
-from similia.core.errors import BadFile
+from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.text import did_you_mean, short
+from similia.pipelines import parts_of
+from similia.planning.costs import kind_of
 from similia.scale.stream import bounds
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
-from similia.sources.reading import Reading, ending_of, typed
+from similia.sources.reading import Reading, ending_of, place_of, typed
 from similia.sources.source import Held, Source
-from similia.sources.streams import ObjectStream, is_table, meaningless
+from similia.sources.streams import ObjectStream, is_table, meaningless, remembered
 
 _SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers
+DEFAULT_KERNEL = {
+    "strings": "GappyKmers(k=4, gaps=1)",
+    "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)",
+    "vectors": "RBF()",
+}
+DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "ModifiedHausdorff()"}
+_OTHER = {
+    "strings": "; --text names another column, of strings",
+    "graphs": "; --smiles names another column, of molecules",
+    "series": "; --values names other columns, of numbers",
+}
 
 
 def read_objects(data: str, *, labelled: bool = True, **table: Any) -> Objects:
@@ -118,3 +137,139 @@ def _named(name: str, reading: Reading) -> Objects:
     elif kind == "strings":
         data = sm.objects.as_strings(data)
     return Objects(name, kind, data, np.asarray(bunch.target), called=bunch.kind)
+
+
+# ---- the columns of a table, which a model remembers
+def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that name the columns of a table with a header; {} for other data, or if --time is given."""
+    path, reading = Path(data), Reading(**table)
+    if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
+        return {}
+    stream = ObjectStream(path, reading, 1, 2**26)
+    label = table.get("label") or "label"
+    if stream.kind in ("strings", "graphs"):
+        return {"text" if stream.kind == "strings" else "smiles": stream.columns[0], "label": label}
+    return {"values": stream.columns, "series": stream.kind == "series", "label": label}
+
+
+def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
+    """Store in a fitted model which columns of its training table held the objects and the labels."""
+    if columns := columns_of(data, table):
+        model.table_columns_ = columns
+
+
+def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: bool = False) -> dict[str, Any]:
+    """Return `table` with the columns that the model remembers, if the file has them and no option names others."""
+    added = remembered(model, Path(data), Reading(**table), labelled)
+    column = added.get("text", added.get("smiles", "text"))
+    if column != "text":
+        note(f"note: {called(data)}: the objects are read from column {column!r}, as in the model's training data")
+    return table | added
+
+
+# ---- the similarity by which a model compares objects
+def named_comparison(read: Objects, kernel: str | None, distance: str | None) -> Any:
+    """Return the kernel or distance of an option; or else print and return the default for the kind of objects."""
+    if (named := parse_one(kernel, distance)) is not None:
+        return named
+    usual = DEFAULT_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
+    note(f"note: {read.called} are compared by {usual}; --kernel or --distance chooses another")
+    return parse_comparison(usual)
+
+
+def comparison_in(model: Any) -> Any:
+    """Return the kernel or distance of a model (for an ensemble, of its first model), or None if it has none."""
+    found = parts_of(model).comparison(fitted=False)
+    return found.function if found is not None and hasattr(found.function, "as_objects") else None
+
+
+def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """Return `table`; add ``series=True`` if the data are rows of numbers and `compared` takes only series."""
+    path, reading = Path(data), Reading(**table)
+    if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
+        return table
+    numbers = ending_of(path) == ".npz"
+    if not numbers and is_table(path, reading):
+        numbers = ObjectStream(path, reading, 1, 2**26).kind == "vectors"
+    if not numbers:
+        return table
+    note(f"note: the rows of {called(data)} are read as series, because {compared} compares series")
+    return {**table, "series": True}
+
+
+def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted: bool = False) -> None:
+    """Raise if a kernel or distance cannot compare `objects`; for a `fitted` model, the error names columns."""
+    if compared is None:
+        return
+    try:
+        compared.as_objects(objects)
+    except (TypeError, ValueError) as error:
+        if kind_of(compared) == read.kind or (read.kind == "strings" and _takes_strings(compared)):
+            if isinstance(error, BadItem) and error.index is not None:
+                raise error.changed(path=str(read.source), at=_place(error.index, read)) from error
+            if isinstance(error, DataError):
+                raise error.changed(path=str(read.source)) from error
+            raise BadFile(read.source, f"cannot be compared: {error}") from error
+        advice = ""
+        if (kind_of(compared), read.kind) == ("graphs", "strings"):
+            advice = "; --smiles instead of --text reads SMILES as molecules"
+        elif read.kind == "graphs" and has_columns(read.source) and _takes_strings(compared):
+            advice = "; --text instead of --smiles reads the column as strings"
+        columns = ""
+        if fitted:
+            columns, other = _columns_for(kind_of(compared), read.columns)
+            advice = advice or other
+        else:
+            fitting = [d[read.kind] for d in (DEFAULT_KERNEL, DEFAULT_DISTANCE) if read.kind in d]
+            advice = f"; use e.g. {' or '.join(fitting)}{advice}"
+        found = f"holds {read.called}{columns}, which {compared} does not compare{advice}"
+        raise BadFile(read.source, found) from error
+
+
+def check_kind(model: Any, read: Objects | Source, objects: Any) -> None:
+    """Raise if a fitted model takes objects of another kind than `objects`, which were read from a file."""
+    compared = comparison_in(model)
+    if compared is not None:
+        check_comparison(compared, read, objects, fitted=True)
+        return
+    known = getattr(model, "table_columns_", {})  # of models that compare nothing, such as ridge on numbers
+    kinds = {"text": "strings", "smiles": "graphs", "values": "series" if known.get("series") else "vectors"}
+    wanted = next((kind for option, kind in kinds.items() if option in known), read.kind)
+    if wanted != read.kind:
+        columns, advice = _columns_for(wanted, read.columns)
+        found = f"holds {read.called}{columns}, and the model was fitted to {wanted}{advice}"
+        raise BadFile(read.source, found)
+
+
+@contextmanager
+def placed_in(read: Objects | None) -> Iterator[None]:
+    """Return a context that adds, to an error about an object of `read`, the file and the place of the object."""
+    try:
+        yield
+    except BadItem as error:
+        if read is None or error.collection != "X":
+            raise
+        at = "" if error.index is None else _place(error.index, read)
+        raise error.changed(path=str(read.source), at=at) from error
+
+
+def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
+    """Return two parts of an error message: the columns that were read, and how to name others of the `wanted` kind."""
+    if not columns:
+        return "", f"; give a file of {wanted}" if wanted else ""
+    shown = ", ".join(map(short, columns[:4])) + (f" … {short(columns[-1])}" if len(columns) > 4 else "")
+    return f" (column{'s' * (len(columns) > 1)} {shown})", _OTHER.get(str(wanted), "")
+
+
+def _place(i: int, read: Objects | Source) -> str:
+    """Return where object `i` is in its file: the line or position, and the name if it has one."""
+    lines, names = getattr(read, "lines", None), getattr(read, "names", None)
+    return place_of(i, lines, "object") + ("" if names is None else f", {short(names[i])}")
+
+
+def _takes_strings(compared: Any) -> bool:
+    try:
+        compared.as_objects(sm.objects.as_strings(["C"]))
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -41,8 +41,7 @@ def map(
     [bold]similia map heartbeats.ts --distance 'DTW(window=0.1)' -o map.html[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import read_objects
-    from similia.cli.model_data import check_comparison, named_comparison, placed_in
+    from similia.cli.inputs import check_comparison, named_comparison, placed_in, read_objects
     from similia.cli.outputs import bars, check_output, check_page, print_written, size_of
     from similia.cli.voice import result
     from similia.report import write_map

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import DATA_HELP, Bits, Distance, Kernel, Table
+from similia.cli.options import DATA_HELP, Bits, Distance, Kernel, Table, parse_distance, parse_kernel
 
 TIMES = ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
 SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
@@ -64,7 +64,6 @@ def plan(
 
     [bold]similia plan --data reads.fasta --distance 'Levenshtein()' --random 1024[/bold]
     """
-    from similia.cli.specs import parse_distance, parse_kernel
     from similia.cli.voice import result
     from similia.planning.forecasts import plan as forecast
 

@@ -45,8 +45,7 @@ def predict(
     [bold]similia predict model.similia new.csv --coverage 0.9 -o sets.csv[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import open_objects
-    from similia.cli.model_data import as_series, check_kind, comparison_in, with_columns_of
+    from similia.cli.inputs import as_series, check_kind, comparison_in, open_objects, with_columns_of
     from similia.cli.outputs import Spoken, check_output, meters, stoppable
     from similia.cli.voice import console, result, voice
     from similia.scale.predictions import Predictions, form_of

@@ -33,8 +33,7 @@ def report(
     [bold]similia report model.similia reads.csv --text sequence --label species -o report.html[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import read_objects
-    from similia.cli.model_data import check_kind, with_columns_of
+    from similia.cli.inputs import check_kind, read_objects, with_columns_of
     from similia.cli.outputs import bars, check_page, print_written, size_of
     from similia.cli.voice import console, note, result
     from similia.report.page import write_with_scores

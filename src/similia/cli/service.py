@@ -45,7 +45,7 @@ def info(model: Model) -> None:
     import similia as sm
     from similia.cli.outputs import size_of
     from similia.cli.voice import console, result
-    from similia.storage.model_file import written_by
+    from similia.storage.models import written_by
 
     if model.is_dir():
         raise ValueError(f"{model} is a folder, not a model file; if it is an index, use: similia index info {model}")

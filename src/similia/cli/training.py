@@ -17,10 +17,9 @@ from sklearn.linear_model import RidgeCV
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
 
 import similia as sm
-from similia.cli.inputs import Objects
-from similia.cli.model_data import DEFAULT_DISTANCE, DEFAULT_KERNEL, check_comparison
+from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, Objects, check_comparison
+from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import meters
-from similia.cli.specs import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.voice import console, note
 from similia.core.text import did_you_mean, short
 from similia.core.threads import n_threads

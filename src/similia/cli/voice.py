@@ -1,16 +1,23 @@
-"""Output of commands: text or JSON, quiet or verbose; `command` adds these options to each command."""
+"""Output of commands: text or JSON, quiet or verbose; `command` adds these options to each command, and handles ``-``.
+
+``-`` stands for standard input, which is copied to a file named by its format, and for standard output.
+"""
 
 from __future__ import annotations
 
 import atexit
 import functools
+import gzip
 import inspect
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import traceback
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -22,7 +29,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from similia.cli.options import READING, WORKING, reading, working
-from similia.core.errors import DataError, ObjectsWarning
+from similia.core.errors import BadFile, DataError, ObjectsWarning
 
 _OPTIONS = {  # of each command: the flags and the help
     "json": (["--json"], "Print the result as JSON; predictions without --output as one line of JSON each."),
@@ -32,6 +39,9 @@ _OPTIONS = {  # of each command: the flags and the help
 _PIPED_IN = ("data", "queries")
 _OUTPUTS = ("output", "groups", "report", "save")
 _STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, and the options for each
+_BLOCK = 2**20
+_MAGIC = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
+_TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimension", "@equallength", "@classlabel")
 
 
 @dataclass(frozen=True)
@@ -275,11 +285,9 @@ def _spoken(
 
 def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stack: ExitStack, piped: list[str]) -> bool:
     """Replace each ``-`` by a temporary file; add inputs to `piped`; return whether data goes to standard output."""
-    from similia.cli.pipes import from_stdin, to_stdout
-
     for name in _PIPED_IN:
         if arguments.get(name) == "-":
-            arguments[name] = stack.enter_context(from_stdin())
+            arguments[name] = stack.enter_context(_from_stdin())
             piped.append(arguments[name])
     if arguments.get("output") != Path("-"):
         return False
@@ -290,5 +298,68 @@ def _open_pipes(arguments: dict[str, Any], pipe: str | None, as_json: bool, stac
         return False
     if sys.stdout.isatty():
         raise ValueError("standard output (-o -) is a terminal, which cannot show this file; name a file")
-    arguments["output"] = stack.enter_context(to_stdout(pipe))
+    arguments["output"] = stack.enter_context(_to_stdout(pipe))
     return True
+
+
+# ---- pipes: standard input as a file, and a file as standard output
+@contextmanager
+def _from_stdin() -> Iterator[str]:
+    """Yield the path of a temporary copy of standard input, with the file ending that matches its first bytes."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ValueError("- reads standard input, which is a terminal; write e.g. cat reads.fasta | similia ... -")
+    with tempfile.TemporaryDirectory(prefix="similia-") as folder:
+        spooled = Path(folder, "stdin")
+        with spooled.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK)
+        path = spooled.with_name("stdin" + _ending(spooled))
+        spooled.rename(path)
+        yield str(path)
+
+
+@contextmanager
+def _to_stdout(ending: str) -> Iterator[Path]:
+    """Yield the path of a temporary file; after the block, copy the file to standard output."""
+    with tempfile.TemporaryDirectory(prefix="similia-") as folder:
+        path = Path(folder, "stdout" + ending)
+        yield path
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer, _BLOCK)
+        sys.stdout.buffer.flush()
+
+
+def _ending(path: Path) -> str:
+    """Return the file ending, such as ".fasta.gz", that matches the contents of a file."""
+    with path.open("rb") as file:
+        head = file.read(6)
+    if head.startswith(b"\x1f\x8b"):
+        try:
+            with gzip.open(path, "rb") as opened:
+                return _kind(opened) + ".gz"
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise BadFile("standard input", "is a damaged or incomplete gzip file") from None
+    with path.open("rb") as file:
+        return _kind(file)
+
+
+def _kind(file: Any) -> str:
+    """Return the file ending, such as ".csv", that matches the first block of an uncompressed file."""
+    head = file.read(_BLOCK)
+    if not head:
+        raise ValueError("standard input is empty")
+    if head.startswith(b"PK\x03\x04"):  # an array in an archive is called NAME.npy
+        return ".npz" if b".npy" in head[:100] else ".zip"
+    for magic, ending in _MAGIC.items():
+        if head.startswith(magic):
+            return ending
+    if b"\nM  END" in head or b"\n$$$$" in head:
+        return ".sdf"
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    if first.startswith((">", ";")):
+        return ".fasta"
+    if first.startswith("#") or first.lower().startswith(_TS_WORDS):
+        return ".ts"
+    if first.startswith("@"):
+        return ".fastq"
+    return ".tsv" if "\t" in first else ".csv"

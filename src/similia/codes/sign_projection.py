@@ -37,8 +37,8 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
 from similia.core.estimators import Transformer, all_at_once, example_of
-from similia.core.hadamard import padded, transform
 from similia.core.jit import njit
+from similia.core.products import hadamard, padded
 from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
 from similia.core.validation import check_n_bits, check_vectors, generator
@@ -431,7 +431,7 @@ def _encode(rows, signs, codes, start, stop):  # type: ignore[no-untyped-def]
             work[:] = lanes
             for product in range(3):
                 _flip(work, signs[block, product])
-                transform(work, _LANES)
+                hadamard(work, _LANES)
             _pack(work, packed)
             begin = block * p // 8
             for lane in range(count):

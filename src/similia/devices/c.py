@@ -14,10 +14,22 @@ import numpy.typing as npt
 from similia.core.hashing import GOLDEN
 from similia.core.text import short
 from similia.devices.files import answers, check_name, quantised, render, write
-from similia.devices.floats import LARGEST, LN2, LN2_REST, LOG2_E, SERIES, Decay, FloatHadamard, FloatVectors
-from similia.devices.inputs import Edits, NGrams, Substrings, Subtrees, Warped
+from similia.devices.inputs import (
+    LARGEST,
+    LN2,
+    LN2_REST,
+    LOG2_E,
+    SERIES,
+    Decay,
+    Edits,
+    FloatVectors,
+    NGrams,
+    Substrings,
+    Subtrees,
+    Warped,
+)
 from similia.devices.quantised import Loss, Quantised
-from similia.devices.stages import HadamardSigns, Linear, Prototypes
+from similia.devices.stages import FloatHadamard, HadamardSigns, Linear, Prototypes
 from similia.devices.tables import literal, operations_of, short_length, tables_of
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths

@@ -22,8 +22,7 @@ from similia.core.errors import BadParameter, BadType
 from similia.core.progress import track
 from similia.core.text import short
 from similia.core.validation import RandomState, check_labels, check_positive_int, generator, spawn_seeds
-from similia.devices.coordinates import kinds_of
-from similia.devices.quantised import quantise
+from similia.devices.quantised import kinds_of, quantise
 from similia.embeddings import Nystroem
 from similia.learn import HDClassifier
 from similia.objects import n_objects, take

@@ -17,8 +17,11 @@ NGrams      letters, one byte each                        none: it makes codes (
 ==========  ============================================  ==============================================
 
 A curve is a function of a distance, such as exp(-gamma d), stored as a table of whole numbers below 2^24 (`Curve`)
-or, for float32, computed (`Decay`).
-`similia.devices.reading` defines the steps, the known letters and the maximum lengths.
+or, for float32, computed (`Decay`), with the operations in a fixed order, each rounded to float32.
+
+A device has no floating point and keeps its memory from the start, so numbers become int16 multiples of steps that are
+chosen once (`Units`), strings hold known letters of one byte (`Letters`), and no object is longer than the longest
+allowed. In float32, `FloatVectors` and `FloatGaussian` stand for `Numbers` and `Gaussian`.
 """
 
 from __future__ import annotations
@@ -34,19 +37,119 @@ import scipy.sparse as sp
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder
 from similia.codes.hypervectors import basis, tie_code
 from similia.core.errors import BadValue
+from similia.core.text import counted, short
 from similia.core.validation import check_vectors
-from similia.devices.floats import Decay
-from similia.devices.reading import LARGER, REACH, Letters, Units, as_whole_series
 from similia.distances import DTW, Levenshtein
 from similia.kernels import WeisfeilerLehman
 from similia.kernels.string_ids import complements_of, letters_read
-from similia.objects import GraphBatch, StringBatch, as_graphs
+from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings
 from similia.objects.series import SeriesBatch
 
+Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint8]
 _ONE = 2**24 - 1  # the whole number that stands for 1.0 in a curve
 _SEGMENTS = 2048  # maximum number of segments of a curve
+_REACH = 2**15 - 1  # largest number of an int16
+_LARGER = "quantise with a larger {parameter}"
+LARGEST = np.float32(86)  # for larger t, exp(-t) counts as 0, before it is so small that some devices take it for 0
+LOG2_E = np.float32(1.44269504)
+LN2, LN2_REST = np.float32(0.693359375), np.float32(-2.12194440e-4)  # sum: ln 2; n LN2 is exact for n < 2^15
+SERIES = tuple(np.float32(1 / n) for n in (720, 120, 24, 6, 2, 1, 1))  # coefficients of exp, highest power first
+
+
+@dataclass(frozen=True)
+class Units:
+    """Steps of columns of numbers: a number is divided by its step and rounded to the nearest int16 (ties to even)."""
+
+    steps: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: npt.NDArray, *, common: bool = False) -> Units:
+        """Choose a step per column: 1 for whole numbers of int16, else a power of two with room for twice as much.
+
+        If `common`, all columns have the same step.
+        """
+        largest = np.abs(X).max(axis=0)
+        whole = (np.rint(X) == X).all(axis=0) & (largest <= _REACH)
+        if common:
+            largest, whole = np.full_like(largest, largest.max()), np.full_like(whole, whole.all())
+        steps = np.exp2(np.ceil(np.log2(np.where(largest > 0, 2 * largest, 1.0) / _REACH)))
+        return cls(np.where(whole, 1.0, steps).astype(np.float64))
+
+    def read(self, X: npt.NDArray) -> Ints:
+        """Return the vectors `X` in steps; raise if one does not fit into int16."""
+        whole = np.rint(X / self.steps)
+        wrong = np.abs(whole) > _REACH
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            reach = _REACH * self.steps[j]
+            remedy = "quantise with X that holds such numbers"
+            raise BadValue(i, f"holds {X[i, j]:g} in column {j}", f"at most {reach:g}", remedy)
+        return whole.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Strings of at most `longest` letters, each of one byte and among `known`."""
+
+    known: npt.NDArray[np.uint8]
+    longest: int
+
+    @classmethod
+    def of(cls, batches: list[StringBatch], letters: str, longest: int | None) -> Letters:
+        """Allow the letters of the strings and of `letters`, and lengths up to `longest` (None: the largest)."""
+        parts = [batch.values.astype(np.int64) for batch in batches]
+        values = np.unique(np.concatenate([*parts, [*map(ord, letters)]]))
+        if len(values) and values[-1] > 255:
+            raise ValueError(
+                f"the letter {short(chr(int(values[-1])))} takes more than a byte; fit the model to bytes: x.encode()"
+            )
+        found = max(int(np.diff(batch.offsets).max()) for batch in batches)
+        return cls(values.astype(np.uint8), found if longest is None else longest)
+
+    def read(self, X: Any) -> StringBatch:
+        batch = as_strings(X)
+        lengths = np.diff(batch.offsets)
+        if lengths.max() > self.longest:
+            i = int(np.argmax(lengths > self.longest))
+            raise BadValue(i, f"has {lengths[i]} letters", f"at most {self.longest}", _LARGER, parameter="max_length")
+        strange = ~np.isin(batch.values, self.known)
+        if strange.any():
+            place = int(np.argmax(strange))
+            i = int(np.searchsorted(batch.offsets, place, side="right")) - 1
+            found = f"holds {short(chr(batch.values[place]))} at position {place - batch.offsets[i]}"
+            known = f"letters among {short(''.join(map(chr, self.known)))}"
+            raise BadValue(i, found, known, "quantise with the letter in {parameter}", parameter="letters")
+        return batch
+
+    @property
+    def bitmap(self) -> npt.NDArray[np.uint8]:
+        """Bit c % 8 of byte c // 8 says whether letter c is known."""
+        return np.packbits(np.isin(np.arange(256), self.known), bitorder="little")
+
+
+def _as_whole_series(X: Any, n_channels: int, longest: int, units: Units) -> SeriesBatch:
+    """Return series in steps; raise if one is too long or has another number of channels."""
+    batch = as_series(X)
+    lengths = np.diff(batch.offsets)
+    if batch.n_dims != n_channels:
+        raise BadValue(None, f"has series of {counted(batch.n_dims, 'channel')}", f"{n_channels} as in training")
+    if lengths.max() > longest:
+        i = int(np.argmax(lengths > longest))
+        raise BadValue(i, f"has {lengths[i]} points", f"at most {longest}", _LARGER, parameter="max_length")
+    return in_steps(batch, units)
+
+
+def in_steps(batch: SeriesBatch, units: Units) -> SeriesBatch:
+    """Return series whose values are whole numbers of steps, as float64; an error names the series."""
+    try:
+        return SeriesBatch(units.read(batch.values.astype(np.float64)).astype(np.float64), batch.offsets)
+    except BadValue as error:
+        if error.index is None:
+            raise
+        row = int(np.searchsorted(batch.offsets, error.index, side="right")) - 1
+        raise error.changed(index=row) from None
 
 
 @dataclass(frozen=True)
@@ -62,7 +165,7 @@ class Numbers:
 
     @property
     def limit(self) -> int:
-        return REACH
+        return _REACH
 
     def read(self, X: Any) -> Ints:
         """Return vectors as whole numbers, shape (n, n_features)."""
@@ -107,6 +210,36 @@ class Curve:
         return first + (((second - first) * part) >> self.shift) - (bend >> 25)
 
 
+def exp_minus(t: Floats) -> Floats:
+    """Return exp(-t) for t >= 0: 2^-n times a polynomial of r = n ln 2 - t, where n is t / ln 2 rounded."""
+    near = np.where(t < LARGEST, t, np.float32(0))
+    n = (near * LOG2_E + np.float32(0.5)).astype(np.int32)
+    whole = n.astype(np.float32)
+    r = (whole * LN2 - near) + whole * LN2_REST
+    total = np.full_like(r, SERIES[0])
+    for coefficient in SERIES[1:]:
+        total = total * r + coefficient
+    return np.where(t < LARGEST, np.ldexp(total, -n), np.float32(0))
+
+
+@dataclass(frozen=True)
+class Decay:
+    """The function exp(-gamma q) of a distance d, where q is d or, if `square`, d^2."""
+
+    limit: ClassVar[int] = 1
+    gamma: float
+    square: bool = False
+
+    def __call__(self, d: npt.NDArray) -> Floats:
+        """Return the function in float32, with gamma rounded to float32."""
+        with np.errstate(over="ignore"):
+            return exp_minus(np.float32(self.gamma) * (d * d if self.square else d).astype(np.float32))
+
+    def exact(self, d: npt.NDArray) -> npt.NDArray[np.float64]:
+        """Return the function in float64."""
+        return np.exp(-self.gamma * (d * d if self.square else d))
+
+
 class _OfDistances:
     """Base of inputs whose numbers are a function of the distances to landmarks."""
 
@@ -134,6 +267,58 @@ class Gaussian(_OfDistances, Numbers):
         cross = objects.astype(np.float64) @ self.landmarks.T.astype(np.float64)  # exact: below 2^53
         squares = np.square(objects).sum(axis=1)[:, None] + np.square(self.landmarks).sum(axis=1)
         return self.curve(squares - 2 * cross.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class FloatVectors:
+    """The input that passes on the numbers of a vector unchanged, as float32."""
+
+    kind: ClassVar[str] = "vector"
+    n_features: int
+
+    @property
+    def width(self) -> int:
+        return self.n_features
+
+    def read(self, X: Any) -> Floats:
+        """Return vectors as float32, shape (n, n_features); raise if a number is too large for it."""
+        X = check_vectors(X, n_features=self.n_features)
+        with np.errstate(over="ignore"):
+            found = X.astype(np.float32)
+        if not np.isfinite(found).all():
+            i, j = np.argwhere(~np.isfinite(found))[0]
+            raise BadValue(i, f"holds {X[i, j]:g} in column {j}", "numbers of float32", "scale the column down")
+        return found
+
+    def numbers(self, objects: Floats) -> Floats:
+        return objects
+
+    def arguments(self, objects: Floats) -> list[Floats]:
+        """Return the arguments of the C function for each object."""
+        return list(objects)
+
+
+@dataclass(frozen=True)
+class FloatGaussian(FloatVectors):
+    """Values of a Gaussian kernel with landmarks, from vectors of float32."""
+
+    kind: ClassVar[str] = "gaussian"
+    landmarks: Floats
+    curve: Decay
+
+    limit: ClassVar[int] = 1
+
+    @property
+    def width(self) -> int:
+        return len(self.landmarks)
+
+    def numbers(self, objects: Floats) -> Floats:
+        total = np.zeros((len(objects), len(self.landmarks)), np.float32)
+        with np.errstate(over="ignore"):
+            for x, landmark in zip(objects.T, self.landmarks.T, strict=True):
+                difference = x[:, None] - landmark
+                total += difference * difference
+        return self.curve(total)
 
 
 class _Strings:
@@ -297,7 +482,7 @@ class Subtrees(_OfFeatures):
         ):
             if sizes.max() > most:
                 i = int(np.argmax(sizes > most))
-                raise BadValue(i, f"has {sizes[i]} {what}", f"at most {most}", LARGER, parameter="max_length")
+                raise BadValue(i, f"has {sizes[i]} {what}", f"at most {most}", _LARGER, parameter="max_length")
         for name in ("node_labels", "edge_labels"):
             if getattr(self, name) and getattr(batch, name) is None:
                 raise BadValue(None, f"has no {name}", f"graphs with {name}, as in training")
@@ -349,7 +534,7 @@ class Warped(_OfDistances):
 
     def read(self, X: Any) -> SeriesBatch:
         """Return series in steps; raise if one is too long or has another number of channels."""
-        return as_whole_series(X, self.n_channels, self.longest, self.units)
+        return _as_whole_series(X, self.n_channels, self.longest, self.units)
 
     def numbers(self, objects: SeriesBatch) -> Ints:
         # costs are whole numbers below 2^53, so float64 holds the distances exactly
@@ -407,7 +592,7 @@ class Levels:
         """Return vectors as whole numbers, (n, n_features), or series as a `SeriesBatch` of whole numbers."""
         if not self.longest:
             return self.units.read(check_vectors(X, n_features=self.n_channels))
-        return as_whole_series(X, self.n_channels, self.longest, self.units)
+        return _as_whole_series(X, self.n_channels, self.longest, self.units)
 
     def codes(self, objects: Any) -> Codes:
         """Return the codes of objects from `read`; the encoder gets, for each number, the value of its level."""

@@ -1,4 +1,4 @@
-"""The stages of a quantised model after its input: whole numbers to bits, and bits to a label, in whole numbers only.
+"""The stages of a quantised model after its input: numbers to bits, bits to a label, in whole numbers or in float32.
 
     k = input(object)            similarities or distances to landmarks, or the numbers of a vector (`inputs`)
     z = fit(A k + c, B)          `Linear`: coordinates, shifted so that the largest takes B bits
@@ -9,19 +9,30 @@ A positive factor does not change the sign of P z. So the norm of an object, and
 need not be computed, and shifts can make the numbers fit. `quantise` chooses widths for which no sum exceeds 64 bits in
 `Linear` and `Prototypes`, or 32 bits in the signs. So every sum is exact, in any order, and the loops in C give the
 same results as those here. A shift to the right rounds down, also for negative numbers.
+
+The classes `Float...` are the same stages in float32, with the operations in a fixed order: each rounds to float32, and
+sums run over ascending indices. So the C of ``templates/model.c.jinja`` and these classes give the same bits on every
+processor with IEEE 754, unless a compiler joins a product and a sum (FMA). Similarities that are counts, and prototypes
+of 8, 4 or 1 bits, stay whole numbers.
+
+    z_i = (((A_i1 k_1) + A_i2 k_2) + ...) + c_i        `FloatLinear`
+    b = [P z >= 0]                         `FloatSigns`, or `FloatHadamard` with steps 1, 2, ..., p / 2
+    score_j = ((x_1 R_j1) + x_2 R_j2 + ...) + c_j      `FloatPrototypes`: x is the code as +-1
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
-from similia.core.hadamard import padded
+from similia.core.products import padded
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.uint8]
 _COORDINATE_BITS = 14  # maximum number of bits of a coordinate, without its sign
 _SUM_BITS = 62  # maximum number of bits of a sum of 64 bits, without its sign and one to spare
@@ -59,7 +70,7 @@ class Linear:
 
         Factors have 16 bits, or up to 32 if 16 change the coordinates of `examples` by more than 1 %.
         """
-        check_factors(A, c)
+        _check_factors(A, c)
         r = len(A)
         rows = A.reshape(r, -1)
         room = int(_SUM_BITS - 1 - np.ceil(np.log2(limit * rows.shape[1])))  # for |c| and a factor
@@ -177,7 +188,75 @@ class Prototypes:
         return scores
 
 
-def check_factors(A: npt.NDArray, c: npt.NDArray) -> None:
+@dataclass(frozen=True)
+class FloatLinear:
+    """Coordinates z = A k + c; `A` has the shape (r, m), or (r,) if z_i depends on k_i only."""
+
+    A: Floats
+    c: Floats
+
+    @classmethod
+    def of(cls, A: npt.NDArray, c: npt.NDArray) -> FloatLinear:
+        """Scale by a power of two that brings the largest factor near 1, then round `A` and `c` to float32."""
+        _check_factors(A, c)
+        scale = -int(np.ceil(np.log2(np.abs(A).max())))
+        return cls(np.ldexp(A, scale).astype(np.float32), np.ldexp(c, scale).astype(np.float32))
+
+    def __call__(self, k: npt.NDArray) -> Floats:
+        k = k.astype(np.float32)
+        return (k * self.A if self.A.ndim == 1 else _products(k, self.A)) + self.c
+
+
+@dataclass(frozen=True)
+class FloatSigns:
+    """Signs of the products with the rows of P, float32 (n_bits, r)."""
+
+    P: Floats
+
+    @property
+    def n_bits(self) -> int:
+        return len(self.P)
+
+    def __call__(self, z: Floats) -> Codes:
+        return np.packbits(_products(z, self.P) >= 0, axis=1)
+
+
+@dataclass(frozen=True)
+class FloatHadamard:
+    """The same as `HadamardSigns`, but without shifts; `flips` is bool (n_blocks, 3, p)."""
+
+    flips: npt.NDArray[np.bool_]
+    n_bits: int
+
+    def __call__(self, z: Floats) -> Codes:
+        n_blocks, _, p = self.flips.shape
+        bits = np.empty((len(z), n_blocks * p), bool)
+        for block in range(n_blocks):
+            work = np.zeros((len(z), p), np.float32)
+            work[:, : z.shape[1]] = z
+            for flip in self.flips[block]:
+                work = hadamard(np.where(flip, -work, work))
+            bits[:, block * p : (block + 1) * p] = work >= 0  # also for -0
+        return np.packbits(bits[:, : self.n_bits], axis=1)
+
+
+@dataclass(frozen=True)
+class FloatPrototypes:
+    """Scores R_j x + c_j of the classes for a code x of +-1; `R` has the shape (n_classes, n_bits)."""
+
+    R: Floats
+    c: Floats
+    bits: ClassVar[int] = 32
+
+    def __call__(self, codes: Codes) -> Floats:
+        scores = np.empty((len(codes), len(self.R)), np.float32)
+        for start in range(0, len(codes), step := rows_per_block(8 * self.R.shape[1])):
+            x = np.float32(2) * np.unpackbits(codes[start : start + step], axis=1) - np.float32(1)
+            scores[start : start + step] = _products(x, self.R) + self.c
+        return scores
+
+
+def _check_factors(A: npt.NDArray, c: npt.NDArray) -> None:
     """Raise if a coordinate A k + c has a factor or offset that is not finite, or if no coordinate depends on k."""
     finite = np.isfinite(A.reshape(len(A), -1)).all(axis=1) & np.isfinite(c)
     if not finite.all():
@@ -230,3 +309,12 @@ def _scales(rows: npt.NDArray, c: npt.NDArray, width: int, room: int) -> npt.NDA
 def _coordinate_bits(r: int) -> int:
     """Return the width of r coordinates for which sums of products with int8, and of Hadamard products, fit 32 bits."""
     return min(_COORDINATE_BITS, 24 - r.bit_length(), 30 - padded(r).bit_length())
+
+
+def _products(x: Floats, rows: Floats) -> Floats:
+    """Return the products of the rows of x (n, m) with `rows` (r, m), added over ascending columns."""
+    total = np.zeros((len(x), len(rows)), np.float32)
+    columns = np.ascontiguousarray(rows.T)
+    for numbers, factors in zip(x.T, columns, strict=True):
+        total += numbers[:, None] * factors
+    return total

@@ -10,11 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.hadamard import padded
-from similia.devices.floats import FloatGaussian, FloatHadamard, FloatLinear, FloatPrototypes, FloatSigns
-from similia.devices.inputs import Curve, Edits, Features, Gaussian, Levels, NGrams, Substrings, Subtrees, Warped
-from similia.devices.reading import Letters
-from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes
+from similia.core.products import padded
+from similia.devices.inputs import (
+    Curve,
+    Edits,
+    Features,
+    FloatGaussian,
+    Gaussian,
+    Letters,
+    Levels,
+    NGrams,
+    Substrings,
+    Subtrees,
+    Warped,
+)
+from similia.devices.stages import (
+    DenseSigns,
+    FloatHadamard,
+    FloatLinear,
+    FloatPrototypes,
+    FloatSigns,
+    HadamardSigns,
+    Linear,
+    Prototypes,
+)
 
 if TYPE_CHECKING:
     from similia.devices.quantised import Quantised

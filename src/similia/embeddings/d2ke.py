@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, check_memory
 
 from similia.core.errors import BadParameter, pairs_named
 from similia.core.estimators import Transformer, all_at_once, detached, example_of
-from similia.core.fingerprints import fingerprint
+from similia.core.hashing import fingerprint
 from similia.core.state import array, count, objects, one_of, optional, state
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
 from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives

@@ -20,9 +20,8 @@ import scipy.sparse as sp
 from similia.core.config import rows_per_block
 from similia.core.errors import BadValue
 from similia.core.estimators import Transformer, all_at_once, example_of
-from similia.core.hadamard import padded, transform
 from similia.core.jit import njit
-from similia.core.products import use_products
+from similia.core.products import hadamard, padded, use_products
 from similia.core.state import Sizes, array, count, optional, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import (
@@ -348,8 +347,8 @@ def _write_structured(rows, unit, reference, turns, factor, out):  # type: ignor
             im[:] = 0
             for product in range(3):
                 _turn(re, im, turns[block, product])
-                transform(re, _LANES)
-                transform(im, _LANES)
+                hadamard(re, _LANES)
+                hadamard(im, _LANES)
             begin = block * p
             for lane in range(count):
                 for j in range(min(p, out.shape[1] - begin)):

@@ -1,5 +1,7 @@
 r"""`explain` shows why two objects are similar, and which parts of an object lead to its prediction.
 
+`explain_classes` shows which parts the members of each class or cluster share.
+
 Parts are exact wherever the kernel, distance or decision is a sum: over shared features, over the steps of an
 alignment, over nearest points, or over the features of a linear model. The residual shows what the parts leave out.
 A prediction is a decision sum_j w_j f_j(x) + b, where f is the output of the model's first step:
@@ -10,7 +12,7 @@ first step           parts of the decision
 `KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
 `Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w; if the
                      kernel has features, a part for each feature of x, otherwise alpha_l k(x, l) for each landmark
-                     l (see `_sums`)
+                     l (see `_comparisons`)
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
 `KernelKMeans`       the decision between the two nearest centres is linear in the embedding, as above
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
@@ -27,22 +29,26 @@ Source: linear decisions over the features of a kernel are decomposed as in Rät
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_clusterer
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.estimators import ObjectsOut
-from similia.core.validation import check_positive_int
+from similia.core.progress import track
+from similia.core.validation import RandomState, check_positive_int, generator
 from similia.embeddings import D2KE
-from similia.explanations import _linear as linear
+from similia.explanations import _decisions as decisions
+from similia.explanations._comparisons import WHAT, Naming, distance_pair, one_object, pair, power_of, sum_parts
+from similia.explanations._decisions import called, collection, note_of_length, parts_of_decision
 from similia.explanations._explanation import (
     INTERCEPT,
     NOWHERE,
@@ -55,10 +61,7 @@ from similia.explanations._explanation import (
     explained,
 )
 from similia.explanations._features import note_of_gaps
-from similia.explanations._first_steps import called, collection, note_of_length, parts_of_decision
 from similia.explanations._left_out import through, with_left_out, without_parts
-from similia.explanations._pairs import WHAT, distance_pair, one_object, pair, power_of
-from similia.explanations._sums import Naming, sum_parts
 from similia.explanations._views import described, names_of_labels, one_note, view_of
 from similia.kernels.hypersphere import as_rows, to_hypersphere
 from similia.learn.clusters import KernelKMeans
@@ -70,7 +73,7 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.outliers import OutlierDetector
 from similia.learn.vote import VoteRegressor
 from similia.objects import GraphToSets, SeriesToSets, take
-from similia.objects.sequences import Batch
+from similia.objects.sequences import Batch, at_least_one, item
 from similia.objects.series import SeriesBatch
 from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
@@ -79,6 +82,7 @@ _TIMES = "columns are split by time; in a part, all points of time add more than
 _NEAR = "(near: CLASS) says that a small distance to that object counts for CLASS"
 _SCALED = "numbers in the names of parts and in these notes are in the units of the scaled targets"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # transforms of targets
+_ALL = 2**31  # list all parts of an explanation
 
 
 def explain(
@@ -173,10 +177,97 @@ def explain(
     >>> found.parts[0].in_x, found.parts[0].in_y
     (array([1, 2, 3]), array([0, 1, 2]))
     """
-    return explained_parts(what, x, y, top, label_names)
+    return _explained_parts(what, x, y, top, label_names)
 
 
-def explained_parts(
+class SharedPart(NamedTuple):
+    """A part, such as a substring or a subgraph, that members of a class share.
+
+    Attributes
+    ----------
+    name : str
+        Name of the part.
+    contribution : float
+        Amount that the part adds to the decision for the class, averaged over the explained members; a member without
+        the part counts as 0.
+    share : float
+        Share of these members for which the part adds a positive amount.
+    """
+
+    name: str
+    contribution: float
+    share: float
+
+
+def explain_classes(
+    model: Any, X: Any, *, top: int = 5, n_members: int = 30, label_names: Mapping[int, str] | None = None,
+    random_state: RandomState = 0,
+) -> dict[Any, list[SharedPart]]:  # fmt: skip
+    """Return, for each class or cluster that a model predicts, the parts that its members share.
+
+    For each class, `explain` explains the decisions for random members. The contributions of parts with the same name
+    are then averaged over these members.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts.
+    X : collection of n objects
+        Objects in any form that the model takes. The class of an object is the one that the model predicts.
+    top : int, default=5
+        Maximum number of parts listed for a class.
+    n_members : int, default=30
+        Maximum number of members of a class to explain, chosen at random.
+    label_names : mapping of int to str, optional
+        Names of integer node labels of graphs, such as ``{0: "C", 1: "N"}``.
+    random_state : int, numpy Generator or None, default=0
+        Seed or generator from which the members are drawn.
+
+    Returns
+    -------
+    dict
+        For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
+        listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
+        The list is often empty if the parts are stretches of time, since series rarely share these.
+
+    Raises
+    ------
+    TypeError
+        If the model predicts no classes, or its decisions have no parts.
+
+    Notes
+    -----
+    The function calls `explain` up to `n_members` times for each class.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> words = ["ACACAC", "CACACA", "ACACA", "GGTTGG", "GGTTG", "GGTT"]
+    >>> model = sm.KernelKMeans(sm.kernels.Spectrum(k=2, normalize=True), n_clusters=2, n_landmarks=6, random_state=0)
+    >>> labels = model.fit_predict(words)
+    >>> found = sm.explanations.explain_classes(model, words)
+    >>> [part.name for part in found[labels[0]]], [part.name for part in found[labels[-1]]]
+    (['AC', 'CA'], ['GG', 'GT', 'TT', 'TG'])
+    """
+    check_positive_int(top, "top")
+    check_positive_int(n_members, "n_members")
+    if not hasattr(model, "predict") or not (is_classifier(model) or is_clusterer(model)):
+        raise TypeError(f"{name_of(model)} predicts no classes; give a fitted classifier or KernelKMeans")
+    at_least_one(X)
+    rng = generator(random_state)
+    labels = np.asarray(model.predict(X))
+    members = {c: rng.permutation(np.flatnonzero(labels == c))[:n_members] for c in np.unique(labels).tolist()}
+    found: dict[Any, list[SharedPart]] = {}
+    for label, rows in track(list(members.items()), "explaining classes", total=len(members)):
+        amounts: dict[str, list[float]] = defaultdict(list)
+        for i in np.sort(rows).tolist():
+            for name, amount in _amounts(model, item(X, i), label_names).items():
+                amounts[name].append(amount)
+        found[label] = _shared(amounts, len(rows))[:top]
+    return found
+
+
+def _explained_parts(
     what: Any, x: Any, y: Any, top: int, label_names: Mapping[int, str] | None, leave_out: bool = True
 ) -> Explanation:
     """Return what `explain` returns; without `leave_out`, no places of x are left out."""
@@ -255,7 +346,7 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
         check_is_fitted(learner)
         if learner.n_clusters_ == 1:
             raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
-        center = linear.NearestCenter().fit(learner.cluster_centers_)
+        center = decisions.NearestCenter().fit(learner.cluster_centers_)
         return _in_parts([*steps[:-1], learner.embedding_, center], x, naming, top, leave_out)
     of_sets: tuple[list[Any], Any] | None = None  # the steps and the graph or series, where a set of points replaces it
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
@@ -281,11 +372,11 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
 def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Explain the prediction of a learner of vectors: a linear model, a support-vector machine or trees."""
     learner = steps[-1]
-    linear.check_learner(learner)
+    decisions.check_learner(learner)
     first, others = (steps[0], steps[1:]) if len(steps) > 1 else (None, steps)
     X = collection(first, x)
     rows = _rows(X) if first is None else first.transform(X)
-    found = linear.decision(others, rows)
+    found = decisions.decision(others, rows)
     parts, intercept = parts_of_decision(first, X, rows, found, naming)
     how = name_of(learner) if first is None else f"{called(first)} and {name_of(learner)}"
     title = f"{found.kind} of {how}, {found.title}"
@@ -420,10 +511,10 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
     if isinstance(machine, KernelSVC | HeatSVC):
         K = np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0] if len(numbers) else np.zeros(0)
         scores = machine.pair_coef_ @ K + machine.pair_intercept_
-        winner, other, sign, row = linear.best_machine(machine.predict(given)[0], machine.classes_, scores)
+        winner, other, sign, row = decisions.best_machine(machine.predict(given)[0], machine.classes_, scores)
         alpha, intercept = sign * machine.pair_coef_[row], sign * float(machine.pair_intercept_[row])
-        value, kind, title = sign * float(scores[row]), "decision", linear.against(machine.classes_, winner, other)
-        note = linear.one_vs_one(machine.classes_)
+        value, kind, title = sign * float(scores[row]), "decision", decisions.against(machine.classes_, winner, other)
+        note = decisions.one_vs_one(machine.classes_)
     elif isinstance(machine, GaussianProcessClassifier):
         winner = int(np.flatnonzero(machine.classes_ == machine.predict(given)[0])[0])
         column, sign = (0, 2.0 * winner - 1.0) if len(machine.classes_) == 2 else (winner, 1.0)
@@ -433,9 +524,9 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
     else:
         alpha = machine.dual_coef_
         if alpha.ndim > 1:
-            raise linear.several_numbers(machine, alpha.shape[1])
+            raise decisions.several_numbers(machine, alpha.shape[1])
         intercept = float(getattr(machine, "intercept_", 0.0)) or None
-        value, kind, title = float(machine.predict(given)[0]), "prediction", linear.PREDICTED
+        value, kind, title = float(machine.predict(given)[0]), "prediction", decisions.PREDICTED
         note = _doubt(machine, given) if isinstance(machine, GaussianProcessRegressor) else ""
     found = sum_parts(kernel, X, objects, alpha, naming, what, numbers)
     title = f"{kind} of {name_of(machine)}, {title}"
@@ -462,21 +553,25 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
     weights = machine._weights(distances[None])[0] if ours else _weights(machine, distances)
     if hasattr(machine, "classes_"):
         if not ours:
-            linear.check_one_label(machine, X)
+            decisions.check_one_label(machine, X)
         classes, codes = machine.classes_, (machine._codes if ours else machine._y)[numbers]
         if len(classes) == 1:
             raise ValueError(
                 f"{name_of(machine)} was fitted to one class, {classes[0]!s}, so it makes no decision to explain"
             )
         shares = machine.predict_proba(X)[0]
-        winner, other = linear.best_two(shares)
+        winner, other = decisions.best_two(shares)
         adds, answers = weights * (codes == winner) - weights * (codes == other), classes[codes]
-        value, kind, title = float(shares[winner] - shares[other]), "decision", linear.against(classes, winner, other)
+        value, kind, title = (
+            float(shares[winner] - shares[other]),
+            "decision",
+            decisions.against(classes, winner, other),
+        )
     else:
         answers = (machine.targets_ if ours else machine._y)[numbers]
         if answers.ndim > 1:
-            raise linear.several_numbers(machine, answers.shape[1])
-        adds, value, kind, title = weights * answers, float(weights @ answers), "prediction", linear.PREDICTED
+            raise decisions.several_numbers(machine, answers.shape[1])
+        adds, value, kind, title = weights * answers, float(weights @ answers), "prediction", decisions.PREDICTED
 
     def describe(k: int) -> Described:
         number = int(numbers[k])
@@ -512,3 +607,22 @@ def _weights(machine: Any, distances: Floats) -> Floats:
     else:
         weights = (distances == 0).astype(np.float64) if (distances == 0).any() else 1 / distances
     return weights / weights.sum()
+
+
+def _amounts(model: Any, x: Any, label_names: Mapping[int, str] | None) -> dict[str, float]:
+    """Return the contributions of the parts of the decision for one object, added up by name."""
+    amounts: dict[str, float] = defaultdict(float)
+    found = _explained_parts(model, x, None, _ALL, label_names, leave_out=False)
+    for part in found.parts[: len(found.parts) - len(found._intercept)]:
+        amounts[part.name] += part.contribution
+    return amounts
+
+
+def _shared(amounts: Mapping[str, list[float]], n: int) -> list[SharedPart]:
+    """Return the parts that at least two of n members have, with a positive mean contribution, the largest first."""
+    parts = [
+        SharedPart(name, sum(values) / n, sum(value > 0 for value in values) / n)
+        for name, values in amounts.items()
+        if sum(values) > 0 and len(values) >= min(2, n)
+    ]
+    return sorted(parts, key=lambda part: (-float(f"{part.contribution:.9g}"), part.name))  # ties by 9 digits

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from similia.core.text import number
-from similia.explanations._drawing import (
+from similia.explanations._text import Table, percent, shortened, tables, visible, visible_letters, whole_note
+from similia.explanations._views import (
     GREY,
     MOST_NODES,
+    View,
     curves,
     full,
+    is_molecule,
     links_of,
     positions,
     shade,
@@ -21,8 +24,6 @@ from similia.explanations._drawing import (
     sign_of,
     svg,
 )
-from similia.explanations._text import Table, percent, shortened, tables, visible, visible_letters, whole_note
-from similia.explanations._views import View, is_molecule
 
 if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation

@@ -34,7 +34,8 @@ from sklearn.svm import SVC, NuSVC
 
 from similia.core.text import counted
 from similia.core.threads import collected_warnings
-from similia.explanations import _linear as linear
+from similia.explanations import _decisions as decisions
+from similia.explanations._decisions import collection
 from similia.explanations._explanation import (
     NOWHERE,
     Explanation,
@@ -45,7 +46,6 @@ from similia.explanations._explanation import (
     explained,
     runs_of,
 )
-from similia.explanations._first_steps import collection
 from similia.explanations._series import named_stretch
 from similia.explanations._views import Places, View, as_text, one_note, view_of
 from similia.learn.kernel_machines import KernelSVC
@@ -102,19 +102,19 @@ def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int,
         return None
     rows = through(steps[:-1], X)
     if hasattr(learner, "classes_"):
-        linear.check_one_label(learner, rows)
+        decisions.check_one_label(learner, rows)
     if not scored:
         return None
     scores = _scores(learner, rows)[0]
-    value, kind, title = float(scores[0]), "prediction", linear.PREDICTED
+    value, kind, title = float(scores[0]), "prediction", decisions.PREDICTED
     if not is_regressor(learner):
         if len(learner.classes_) < 2:
             raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
         winner, other, weights = _rivals(learner, rows, scores)
         value, kind = float(scores @ weights), "decision"
-        title = linear.against(learner.classes_, winner, other)
+        title = decisions.against(learner.classes_, winner, other)
     elif len(scores) > 1:
-        raise linear.several_numbers(learner, len(scores))
+        raise decisions.several_numbers(learner, len(scores))
     title = f"{kind} of {name_of(learner)}, {title}"
     nothing = Found(np.zeros(0), lambda k: ("", NOWHERE, NOWHERE))
     found = explained(
@@ -276,10 +276,10 @@ def _rivals(learner: Any, X: Any, scores: Floats) -> tuple[int, int, Floats]:
     weights = np.zeros(len(scores))
     in_pairs = isinstance(learner, SVC | NuSVC) and learner.decision_function_shape == "ovo"
     if isinstance(learner, KernelSVC) or (in_pairs and len(learner.classes_) > 2):
-        winner, other, sign, column = linear.best_machine(learner.predict(X)[0], learner.classes_, scores)
+        winner, other, sign, column = decisions.best_machine(learner.predict(X)[0], learner.classes_, scores)
         weights[column] = sign
     else:
-        winner, other = linear.best_two(scores)
+        winner, other = decisions.best_two(scores)
         weights[winner], weights[other] = 1.0, -1.0
     return winner, other, weights
 

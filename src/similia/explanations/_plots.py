@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from similia.core.text import number
-from similia.explanations._drawing import (
+from similia.explanations._text import MOST_GROUPS, rest, shortened, visible_letters
+from similia.explanations._views import (
     GREY,
     MOST_NODES,
     curves,
     full,
+    is_molecule,
     links_of,
     picture,
     positions,
@@ -19,8 +21,6 @@ from similia.explanations._drawing import (
     sides,
     sign_of,
 )
-from similia.explanations._text import MOST_GROUPS, rest, shortened, visible_letters
-from similia.explanations._views import is_molecule
 
 if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from similia.core.text import counted, number
-from similia.explanations._drawing import curves
-from similia.explanations._views import FEW, NOTHING, one_note
+from similia.explanations._views import FEW, NOTHING, curves, one_note
 
 if TYPE_CHECKING:
     from similia.explanations._explanation import Explanation, Part

@@ -93,7 +93,7 @@ def write_with_scores(
     cv: int = 5, groups: Any = None, max_objects: int = 5000, random_state: int = 0,
 ) -> tuple[Any, dict[str, Any] | None, str]:  # fmt: skip
     """Write a report like `write_report`; return its place, the main scores or None, and why there are none."""
-    from similia.report._prediction_sections import summary
+    from similia.report._sections import summary
 
     place = text_destination(path)
     check_positive_int(cv, "cv", minimum=2)
@@ -104,15 +104,14 @@ def write_with_scores(
 
 
 def _page_of(context: Context, title: str | None) -> str:
-    from similia.report import _prediction_sections as predictions
     from similia.report import _sections as about
     from similia.report._render import page
 
     sections = [
         about.about_data(context),
-        predictions.about_accuracy(context),
-        predictions.about_confusion(context),
-        predictions.about_calibration(context),
+        about.about_accuracy(context),
+        about.about_confusion(context),
+        about.about_calibration(context),
         about.about_map(context),
         about.about_neighbours(context),
         about.about_spectrum(context),

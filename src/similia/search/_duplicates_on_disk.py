@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from similia.core.config import settings
 from similia.core.errors import BadFile, BadValue, part_from
-from similia.core.fingerprints import fingerprint
+from similia.core.hashing import fingerprint
 from similia.core.progress import track
 from similia.core.validation import generator, spawn_seeds
 from similia.kernels import MinMax

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core import lanes as simd
-from similia.core.hadamard import transform
 from similia.core.jit import njit
+from similia.core.products import hadamard
 from similia.core.threads import run_in_ranges
 from similia.search.scan import replace_last
 
@@ -141,7 +141,7 @@ def _rotate(work, flips):  # type: ignore[no-untyped-def]
                 work[lane] *= sign
         first = 0 if turn % 2 == 0 else (D - p) * LANES
         part = work[first : first + p * LANES]
-        transform(part, LANES)
+        hadamard(part, LANES)
         for i in range(len(part)):
             part[i] *= scale
         if p < D:

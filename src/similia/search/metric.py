@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
-from similia.core.fingerprints import digest_of
+from similia.core.hashing import digest_of
 from similia.objects import take
 from similia.pipelines import Comparison, each_step, parts_of
 from similia.similarity import Distance, Kernel, Pairwise, diagonal, plain_parameters

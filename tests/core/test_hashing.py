@@ -13,7 +13,7 @@ import pytest
 
 import similia as sm
 from samples.d2ke import Calls
-from similia.core.fingerprints import digest_of, fingerprint
+from similia.core.hashing import digest_of, fingerprint
 from similia.core.jit import njit
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_told_apart_is_refused():
 
 def test_digests_are_those_of_other_processes(tmp_path):
     (tmp_path / "own.py").write_text("NAMES = {'a', 'b', 'c'}\ndef f(x): return x in NAMES or x in {'q', 'r', 's'}\n")
-    code = "import own; from similia.core.fingerprints import fingerprint; print(fingerprint(own.f, 'it'))"
+    code = "import own; from similia.core.hashing import fingerprint; print(fingerprint(own.f, 'it'))"
     found = {
         subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, text=True,
