@@ -106,7 +106,8 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     Parameters
     ----------
     estimator : scikit-learn transformer
-        The check fits only clones of it, in which every ``random_state`` that is None, even a nested one, becomes 0.
+        It is not fitted itself. The check fits clones of it, with 0 in place of each ``random_state`` that is None,
+        even a nested one.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -133,7 +134,8 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
 
     - ``transform(X)`` is a C-contiguous uint8 array of n rows;
     - if the encoder has an attribute ``n_bits``, a row has ``n_bits // 8`` bytes;
-    - all laws of `check_embedding` hold, except that on the dtype; codes that should be equal are equal bit for bit.
+    - all laws of `check_embedding` hold, apart from the law that says which dtypes are allowed; codes that should be
+      equal are equal bit for bit.
 
     Parameters
     ----------

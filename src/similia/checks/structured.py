@@ -67,7 +67,8 @@ def check_structured_estimator(
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and
       so does `fit_transform`;
     - *persistence*: an estimator that was saved with `similia.save` and loaded with `similia.load` gives the same
-      results (``pickle`` replaces both if `similia.save` refuses a class that is not similia's, such as your own);
+      results (if `similia.save` refuses it because of a class of your own or of another library, the check uses
+      ``pickle`` instead);
     - *containers*: the same objects in a collection of another type give the same results;
     - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` can set the parameters
       of the innermost object, such as a kernel inside the estimator;

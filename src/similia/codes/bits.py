@@ -128,8 +128,8 @@ def kernel_from_codes(
 
     Let rho be the cosine of two vectors, and h the number of bits in which their codes differ. Then
     ``S = pi / 2 - pi h / n_bits`` estimates arcsin(rho), with a variance of about
-    ``V = ((pi / 2) ** 2 - S ** 2) / n_bits``. For vectors whose inner products approximate a kernel, such as those of
-    `Nystroem`, the cosines approximate the normalised kernel.
+    ``V = ((pi / 2) ** 2 - S ** 2) / n_bits``, and so ``sin S`` estimates rho. For vectors whose inner products
+    approximate a kernel, such as those of `Nystroem`, the cosines approximate the normalised kernel.
 
     Parameters
     ----------

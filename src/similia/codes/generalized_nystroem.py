@@ -73,10 +73,11 @@ class GeneralizedNystroemPCA(Transformer):
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. With
         False, they are the directions of Yun et al., which are not orthogonal and whose lengths are only close to 1.
     truncation : float, optional
-        The threshold gamma of Yun et al., Section V-B. Let C hold the sampled rows with all d features, centred if
-        `center`; W the r sampled features of C; and s the `n_components`-th largest singular value of W. `fit` raises
-        an error if s^2 is below gamma (r / d) ||C||_1 ||C||_inf (with ``sampling="norm"``, below gamma ||W||_F^2). By
-        default, it raises an error only if s is as small as its rounding error.
+        The threshold gamma of Yun et al., Section V-B: `fit` raises an error if s, the `n_components`-th largest
+        singular value of W, is too small. C holds the sampled rows with all d features, centred if `center`; W holds
+        the r sampled features of C. The least s^2 is gamma (r / d) ||C||_1 ||C||_inf, where the norms are the largest
+        sum of absolute values of a column and of a row. With ``sampling="norm"``, it is gamma ||W||_F^2. Without
+        `truncation`, `fit` raises an error only if s is as small as its rounding error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
@@ -112,9 +113,10 @@ class GeneralizedNystroemPCA(Transformer):
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
     accumulates P = C^T W (`truncation` defines C and W) in one pass over the rows, and keeps only as many rows as it
     needs to rotate the directions. P is a float64 matrix of n_features x number of sampled features. Both ways give the
-    same subspace up to rounding. With `truncation`, ``sampling="norm"``, or a stream and an integer `sample_fraction`,
-    `fit` cannot use P: it raises an error if the sampled rows do not fit. When `fit` computes P from float32 data, it
-    treats directions with a singular value below 0.0014 times the largest as rounding error.
+    same subspace up to rounding. `fit` cannot use P in three cases: with `truncation`, with ``sampling="norm"``, and
+    for a stream if `sample_fraction` is an integer. In these cases, it raises an error if the sampled rows do not fit.
+    When `fit` computes P from float32 data, it raises an error if one of the `n_components` largest singular values of
+    W is at most 0.0014 times the largest, because it may be a rounding error.
 
     **Precision.** `fit` multiplies float32 rows in float32, or in float64 if the smallest of the `n_components`
     singular values is below a thousandth of the largest. `transform` subtracts the mean only after the product, so

@@ -75,9 +75,9 @@ class GraphHDEncoder(SeededEncoder):
     Notes
     -----
     Nodes are ranked by PageRank; the node with the largest has rank 0. A node gets the random vector that belongs to
-    its rank, and an edge gets the product of the vectors of its two nodes. Nodes with equal PageRank, such as those
-    that a symmetry of the graph exchanges, are ranked by node number; without such ties, the code does not depend on
-    the numbering.
+    its rank, and an edge gets the product of the vectors of its two nodes. Nodes with equal PageRank, such as the
+    leaves of a star, are ranked by node number. If no two nodes have equal PageRank, the code does not depend on the
+    numbering.
 
     Two nodes are joined by one edge if there is an arc between them, in one direction or in both. Self-loops get no
     edge vector: the product ``v * v`` would be the same for every node. But PageRank follows self-loops, and it follows

@@ -44,10 +44,10 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
-    """Return n independent, uniformly random codes, shape (n, n_bits // 8).
+    """Return n independent, uniformly random codes (rows of packed bits, uint8), shape (n, n_bits // 8).
 
-    Their `similarity`, 1 - 2 (number of differing bits) / n_bits, has expectation 0 and standard deviation ``n_bits **
-    -0.5``.
+    The `similarity` of two of them, 1 - 2 (number of differing bits) / n_bits, has expectation 0 and standard deviation
+    ``n_bits ** -0.5``.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Return the products of the rows of `A` and `B` as ±1 vectors (XNOR of bits): codes, shape (n, n_bits // 8).
+    """Multiply the codes of `A` and `B` row by row, as vectors of ±1 (XNOR of bits); return n codes of the same length.
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities:
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``. The product of two random codes is similar to neither.

@@ -79,8 +79,10 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class MinHash(ComparesObjects, Transformer):
     r"""Turn objects into bits or sparse vectors that estimate the min-max kernel of their features.
 
-    If all features are 0 or 1, this kernel is the Jaccard (Tanimoto) similarity. The cost is linear in the number of
-    objects. Pass bits to `similia.HammingIndex` or `similia.HDClassifier`, and sparse vectors to a linear model.
+    The min-max kernel of x and y is the sum of min(f(x), f(y)) over all features f, divided by the sum of
+    max(f(x), f(y)). If all features are 0 or 1, it is the Jaccard (Tanimoto) similarity. The cost is linear in the
+    number of objects. Pass bits to `similia.HammingIndex` or `similia.HDClassifier`, and sparse vectors to a linear
+    model.
 
     Parameters
     ----------
@@ -102,16 +104,17 @@ class MinHash(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : similia.kernels.Intersection
-        `kernel`, wrapped; any setting that depends on the training objects has the value that `fit` found.
+        The kernel that computes minima of the features of `kernel`. Settings of `kernel` that depend on the training
+        objects have the values that `fit` found.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.
         `transform` raises an error if the kernel would compare other parts of the new objects.
     scale_ : float
-        Hashing needs counts, so features are multiplied by `scale_` and then rounded at random, up or down. The number
-        of elements of an object is the sum of its counts; it is at least 1 if the object has features. Let m be the
-        median sum of features over at most 256 training objects, without those that have no features. `scale_` is 1 if
-        their features are whole numbers and m is at most 64 * n_hashes. Otherwise it is a power of two for which
-        ``m * scale_`` is 4 to 8 times n_hashes.
+        Hashing needs counts, so features are multiplied by `scale_` and then rounded at random, up or down. A feature
+        of count c stands for c elements, so an object has as many elements as the sum of its counts; it has at least
+        one if it has features. Let m be the median sum of features over at most 256 training objects, without those
+        that have no features. `scale_` is 1 if their features are whole numbers and m is at most 64 * n_hashes.
+        Otherwise it is a power of two for which ``m * scale_`` is 4 to 8 times n_hashes.
     seed_ : int
         Seed of all hashes.
 

@@ -54,9 +54,9 @@ class RecordEncoder(HypervectorEncoder):
         `encoder` is a transformer that returns hypervectors: packed bits (uint8) or numbers. The hypervectors of all
         encoders must have the same length, counted in bits or numbers.
     output : {"bits", "counts"}, default="bits"
-        Each encoder has a random vector, its role, by which its codes are multiplied as vectors of ±1 (bit 1 is +1, bit
-        0 is -1). `transform` returns for each record the bitwise majority of these products, packed ("bits"), or the
-        sum of these products as vectors of ±1 ("counts").
+        Each encoder has a random vector of ±1, its role. `transform` multiplies each hypervector by the role of its
+        encoder (packed bits are read as ±1: bit 1 is +1, bit 0 is -1) and adds the products of a record. It returns
+        these sums ("counts"), or their signs as packed bits, that is, the bitwise majority ("bits").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws the roles and the vector that breaks ties. It does not seed the
         encoders, which have their own `random_state`.

@@ -95,8 +95,8 @@ class NGramEncoder(SeededEncoder):
         takes their product, so different n-grams are dissimilar; "add" takes their bitwise majority, so n-grams that
         share letters at the same positions are similar.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or the sum of these
-        vectors, with entries of ±1 ("counts").
+        What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or their sum, in which
+        bit 1 counts as +1 and bit 0 as -1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `seed_`.
 
@@ -191,7 +191,7 @@ class SequenceEncoder(RangeEncoder):
         Values outside this range are clipped to it.
     output : {"bits", "counts"}, default="bits"
         What `transform` returns for each series: the bitwise majority of the vectors of its n-grams, packed ("bits"),
-        or the sum of these vectors, with entries of ±1 ("counts").
+        or their sum, in which bit 1 counts as +1 and bit 0 as -1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 

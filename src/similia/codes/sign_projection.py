@@ -101,7 +101,8 @@ class SignRandomProjection(SignEncoder):
 
     Let d be `n_bits`, phi_x the code of x as a vector of +-1 times sqrt(pi / (2 d)), and rho the cosine of x and y. The
     inner product <phi_x, phi_y> estimates arcsin rho; `similia.codes.kernel_from_codes` turns it into an estimate of
-    rho. With V = ((pi/2)^2 - arcsin^2 rho) / d (the numbers for "structured" are measured):
+    rho. The table gives bias and variance of <phi_x, phi_y>, with V = ((pi/2)^2 - arcsin^2 rho) / d. The numbers for
+    "structured" are measured.
 
     ==================== ======================================= ===================================================
     method               largest bias of <phi_x, phi_y>          variance of <phi_x, phi_y>
@@ -109,8 +110,8 @@ class SignRandomProjection(SignEncoder):
     gaussian             0 (0.002 for rows with two non-zeros    V
                          among 2048 features)
     structured, hadamard 0.001 for dense rows, 0.012 for rows    0.4 V to 0.9 V for abs(rho) <= 0.7, then closer to
-                         with two non-zeros (0 for "structured"  V as abs(rho) grows
-                         with at most 128 features)
+                         with two non-zeros. "structured" with   V as abs(rho) grows
+                         at most 128 features: 0 for all rows
     ==================== ======================================= ===================================================
 
     The bits of a row depend only on that row and the fitted projection, not on other rows, block size, number of
@@ -141,8 +142,8 @@ class SignRandomProjection(SignEncoder):
     projection_ : int16 array of shape (n_bits, n_features) or None
         Dense directions, scaled and rounded to odd integers; None if `signs_` replaces them.
     row_length_ : float or None
-        Euclidean length to which `transform` scales rows before it rounds them to integers, which makes sums in float32
-        exact; None if `signs_` is used.
+        Euclidean length to which `transform` scales each row before it rounds the row to integers. This length is small
+        enough for float32 to hold all sums of products exactly. None if `signs_` is used.
     signs_ : int8 array of shape (n_blocks, 3, p) or None
         Random signs that precede the Hadamard products; None if there is a `projection_`.
 

@@ -145,7 +145,7 @@ class LevelEncoder(RangeEncoder):
     output : {"bits", "counts"}, default="bits"
         Each feature has a random vector, the role. A number is encoded as the product of two vectors of ±1 (bit 1 is
         +1, bit 0 is -1): the vector of the level and the role of the feature. `transform` returns for each row the
-        bitwise majority of these products, packed ("bits"), or the sum of these products as vectors of ±1 ("counts").
+        bitwise majority of these products, packed ("bits"), or their sum, n_bits whole numbers ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
@@ -276,9 +276,9 @@ class FractionalPowerEncoder(HypervectorEncoder):
 
     Notes
     -----
-    Positions 2 j and 2 j + 1 of a hypervector are the cosine and the sine of angle j, ``x @ frequencies_[:, j] +
-    phases_[j]``, or their signs. The hypervector of a row, bits or floats, depends only on that row and the fitted
-    model, not on other rows, blocks or threads.
+    Angle j of a vector x is ``x @ frequencies_[:, j] + phases_[j]``. Positions 2 j and 2 j + 1 of the hypervector hold
+    the cosine and the sine of this angle: their signs as bits, or their values times ``sqrt(2 / n_bits)`` as floats.
+    The hypervector of a row depends only on that row and the fitted model, not on other rows, blocks or threads.
 
     Similarity depends only on differences between vectors, so data need no centring. `transform` raises an error if an
     entry of a row is 2**40 bandwidths or more from 0, because angles that large lose most of their digits.

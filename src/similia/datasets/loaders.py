@@ -322,8 +322,10 @@ def fetch(
     -----
     The environment variable ``SIMILIA_DATA`` lists folders, separated as in ``PATH`` (by `os.pathsep`). They hold
     ``graphs/NAME.zip``, ``strings/NAME.tsv.gz`` (or ``NAME.train.tsv.gz`` and ``NAME.test.tsv.gz``),
-    ``molecules/NAME.tsv.gz``, ``series/NAME.npz``, ``sets/NAME.npz``, ``vectors/NAME.npz`` and ``hdc/NAME.npz``. The
-    first folder that has the file is used. Digests of these files are not checked, since you may have made them.
+    ``molecules/NAME.tsv.gz``, ``series/NAME.npz``, ``sets/NAME.npz``, ``vectors/NAME.npz`` and, for ``"isolet"`` and
+    the three sets ``"emg_patient..."``, ``hdc/NAME.npz``. A few files are not named after their set; if a file is
+    missing, the error message names it. The first folder that has the file is used. Digests of these files are not
+    checked, since you may have made them.
 
     Examples
     --------
@@ -372,7 +374,8 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
         If the name is unknown, the set has no published splits, or ``splits/NAME.json``, the file of its folds, is
         damaged.
     FileNotFoundError
-        If the file of its folds or the set itself must be in a folder listed in ``SIMILIA_DATA`` but is not.
+        If the file of the folds, or the data set, is not offered for download and is in no folder listed in
+        ``SIMILIA_DATA``.
 
     References
     ----------

@@ -41,13 +41,14 @@ class Size:
     Attributes
     ----------
     n_landmarks, n_bits, prototype_bits : int
-        Number of landmarks to choose, bits per code, and bits per component of a prototype. The model has fewer
-        landmarks than `n_landmarks` if these already represent every training object exactly.
+        Number of landmarks to choose, bits per code, and bits per component of a prototype. If fewer landmarks already
+        represent every training object exactly, the model has only those.
     accuracy, error : float
         Mean accuracy over the folds, and its standard error.
     n_bytes, n_operations : int
         Total bytes of the model's tables, such as landmarks, projection and prototypes, and number of operations to
-        predict the label of the longest object. Both are those of the first fold's model after quantising.
+        predict the label of the longest object. Both are those of the model of the first fold, as
+        `similia.devices.quantise` converts it for the device.
     """
 
     n_landmarks: int
@@ -114,8 +115,9 @@ def compress(
         A NysHD model, as `similia.recipes.nyshd` returns: a pipeline of `similia.Nystroem`,
         `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not. It is not changed. Its number of
         landmarks (at most the number of training objects of a fold) and its number of bits are the largest that are
-        tried. Each is halved up to four times, but not below 8 landmarks and 256 bits. Every pair of them is tried with
-        prototypes of 8, 4 and 1 bits per component.
+        tried. Each is halved up to four times, but not below 8 landmarks and 256 bits. All combinations of these
+        numbers are tried, each with 8, 4 and 1 bits per component of the prototypes (the vectors that stand for the
+        classes).
     X : collection of n objects
     y : array-like (n,)
         Labels.

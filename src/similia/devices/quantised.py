@@ -199,7 +199,7 @@ class Quantised:
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
     def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
-        """Return the codes of `objects`, the result of ``self.input.read(X)``."""
+        """Return the codes of `objects`, which must come from ``self.input.read(X)``; `transform` takes `X` itself."""
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found
@@ -226,8 +226,8 @@ def quantise(
     Parameters
     ----------
     model : Pipeline
-        A fitted pipeline that makes codes with `similia.SignRandomProjection` and, optionally, predicts labels with
-        `similia.HDClassifier`. The projection can take
+        A fitted pipeline that makes codes (rows of packed bits) with `similia.SignRandomProjection` and, optionally,
+        predicts labels from them with `similia.HDClassifier`. The projection can take
 
         - vectors from `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
           ``WeightedDegree``, ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
@@ -236,15 +236,16 @@ def quantise(
 
         ``DTW`` of several channels needs ``local="sqeuclidean"``. ``StandardScaler``, ``MinMaxScaler`` without `clip`,
         ``MaxAbsScaler`` and ``PCA`` of scikit-learn may come before the projection. In place of all these steps,
-        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` can make the codes.
+        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` (with ``binding="multiply"``) can
+        make the codes.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
         they set the limits of the model: strings may hold only letters that occur in these objects, and no object may
         be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series become int16.
-        Columns of whole numbers up to 32767 stay as they are. Others are divided by a power of two and rounded; it
-        leaves room for numbers twice as large as in these objects. With ``RBF`` and ``DTW``, all columns have the same
-        divisor. `X` is needed with "whole" if the model projects your own vectors or makes codes with one of the three
-        encoders, because such models store no objects.
+        Columns of whole numbers up to 32767 stay as they are. Others are divided by a power of two and rounded. The
+        divisor is so large that numbers twice as large as in these objects still fit into int16. With ``RBF`` and
+        ``DTW``, all columns have the same divisor. `X` is needed with "whole" if the model projects your own vectors or
+        makes codes with one of the three encoders, because such models store no objects.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.
@@ -273,19 +274,20 @@ def quantise(
     ValueError
         If `numbers` is neither "whole" nor "float"; `X` is needed, but not given; `max_length` is below the length of
         an object of `X` (without `X`, of a landmark); `max_length` is given for vectors, or `letters` for objects that
-        are not strings; or sums could exceed 64 bits.
+        are not strings; or sums could exceed 64 bits, or products of counts 32 bits.
 
     Notes
     -----
-    With ``numbers="whole"``, similarities to landmarks are whole numbers: exact products of counts, or 24-bit values of
-    exp(-gamma d) or exp(-gamma d^2), interpolated in a table of at most 2051 entries. The coordinates are the product
-    of a matrix and these similarities. The entries of the matrix have 16 bits, or up to 32 if 16 would change the
-    coordinates by more than 1 %; each row is scaled by a power of two. Two kinds of coordinates are left out, because
-    they are only noise: those whose mean square is below their mean squared rounding error, and those without variance
-    in ``PCA(whiten=True)``.
+    With ``numbers="whole"``, similarities to landmarks are whole numbers. For kernels that count substrings or colours,
+    they are exact products of counts. For a distance d, they are values of exp(-gamma d) or exp(-gamma d^2), rounded to
+    24 bits and interpolated in a table of at most 2051 entries. The coordinates are the product of a matrix and these
+    similarities. The entries of the matrix have 16 bits, or up to 32 if 16 would change the coordinates by more than
+    1 %; each row is scaled by a power of two. Two kinds of coordinates are left out, because they are only noise: those
+    whose mean square is below their mean squared rounding error, and those without variance in ``PCA(whiten=True)``.
 
-    The entries of the projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. The
-    norm of an object is not computed, because it does not change the signs that make up the code. With
+    The entries of the projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. A
+    kernel with ``normalize=True`` divides all similarities of an object by one positive number, its norm. The model
+    leaves out this division, because it does not change the signs that make up the code. With
     ``SignRandomProjection(method="hadamard")``, a device stores no projection matrix, but only two to three bits for
     each bit of the code.
 

@@ -150,8 +150,9 @@ class MSM(EditDistance):
         D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;
         D(i, j-1) + C(y_j, x_i, y_{j-1})\}
 
-    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. C(a, b, b') is c if a lies between b and b', else
-    c + min(abs(a - b), abs(a - b')). Adding the same constant to both series does not change the distance.
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance of series of m and n points is
+    D(m, n). C(a, b, b') is c if a lies between b and b', else c + min(abs(a - b), abs(a - b')). Adding the same
+    constant to both series does not change the distance.
 
     Parameters
     ----------
@@ -202,9 +203,10 @@ class TWE(EditDistance):
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
         D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
 
-    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. Time stamps are 1, 2, 3, ... A match costs the
-    distance of the two points plus that of the two points before them, in value and in time. A deletion costs the
-    distance from the previous point, in value and in time, plus lambda (`lmbda`).
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance of series of m and n points is
+    D(m, n). Time stamps are 1, 2, 3, ... A match costs the distance of the two points plus that of the two points
+    before them, in value and in time. A deletion costs the distance from the previous point, in value and in time, plus
+    lambda (`lmbda`).
 
     Parameters
     ----------

@@ -38,12 +38,12 @@ class FromFunction(Distance):
     Raises
     ------
     TypeError
-        When called, if `function` is not callable or returns something that is not a real number.
+        When called, if `function` is not callable or returns something that is not a real number; or if, with
+        ``pairwise=True``, it fails on two collections but works on two single objects.
     ValueError
         When called, if `axes` is unknown; if a function of two objects fails, or a distance is negative, NaN or
-        infinite (the message names the pair); or if a function of two collections returns the wrong shape. An error
-        that a function of two collections raises is passed on; but if the function works on two single objects, a
-        TypeError says so.
+        infinite (the message names the pair); or if a function of two collections returns the wrong shape. Other errors
+        that a function of two collections raises are passed on.
 
     Notes
     -----

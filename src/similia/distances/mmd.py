@@ -259,9 +259,9 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
         matrix of all n + m objects, where the n objects of the first collection come first, and Y is n. Settings such
         as ``gamma="median"`` are computed from all n + m objects.
     unbiased : bool, default=True
-        True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic, the
-        squared distance between the two mean embeddings; for a positive semi-definite kernel it is never negative,
-        except by rounding, but too large on average.
+        True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic: the
+        squared distance between the means of the two collections in the feature space of the kernel. On average, it is
+        too large. It is never negative (except by rounding) if the kernel is positive semi-definite.
 
     Returns
     -------
@@ -305,9 +305,10 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two collections of objects come from the same distribution.
 
-    The statistic is the unbiased estimate of MMD^2 that `mmd2` returns. A permutation divides the pooled objects at
-    random into two collections of the sizes of `X` and `Y`. If the distributions are equal, each division is as likely
-    as the observed one, so P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
+    The statistic is an unbiased estimate of the squared maximum mean discrepancy (MMD^2), which measures how far apart
+    the two distributions are; see `mmd2`. A permutation divides the pooled objects at random into two collections of
+    the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as the observed one, so
+    P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
 
     Parameters
     ----------

@@ -50,14 +50,15 @@ class D2KE(ComparesObjects, Transformer):
         One of `similia.distances`, ``similia.pairwise(f)``, or a function of your own. ``distance(X, Y)`` returns a
         non-negative (n, m) array; it need not be a metric.
     n_components : int, default=1024
-        Number R of random objects. Not used if `objects` is a collection.
+        Number R of random objects. Not used if `objects` is a collection. `Representatives` are at most as many as the
+        training objects.
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`,
-        `Mixture` and `Representatives`, or an object of your own with a method ``sample(X, n, rng)``, which returns n
-        objects, and without ``__len__``, which marks a collection. A function ``f(X, n, rng)`` works, too. `fit` calls
-        the sampler or function repeatedly with n = 256, until there are enough objects. If a collection is given, all
-        its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets` if the distance works on
-        strings, series or sets, and `Representatives` otherwise.
+        `Mixture` and `Representatives`, or an object of your own with a method ``sample(X, n, rng)`` that returns n
+        objects. It must not have a length (``__len__``), since then it counts as a collection. A function ``f(X, n,
+        rng)`` works, too. `fit` calls the sampler or function repeatedly with n = 256, until there are enough objects.
+        If a collection is given, all its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets`
+        if the distance works on strings, series or sets, and `Representatives` otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
         means 1 / m, and ``"4*median"`` means 4 / m, where m is the median distance between at most 64 random objects
@@ -87,9 +88,10 @@ class D2KE(ComparesObjects, Transformer):
 
     Notes
     -----
-    Random object j depends only on j, `seed_`, `sampler_` and, for samplers that draw from them, the training objects.
-    So a larger `n_components` only adds random objects, and does not change `gamma_`. The features of an object do not
-    depend on the other objects that are transformed. They are float32 if the distances are, else float64.
+    Random object j depends only on j, `seed_` and `sampler_`. It also depends on the training objects if the sampler
+    draws from these, as `Representatives` does. So a larger `n_components` only adds random objects, and does not
+    change `gamma_`. The features of an object do not depend on the other objects that are transformed. They are float32
+    if the distances are, else float64.
 
     Standardise the columns before a linear model, as `similia.recipes.d2ke` does. If gamma is far below 1 / m (see
     `gamma`), exp(-gamma d) is approximately linear in d, so the standardised features hardly depend on gamma. If gamma

@@ -93,8 +93,8 @@ class GraphletSampling(Transformer):
         Gaussian with standard deviation 1 / `bandwidth` unless stated otherwise; the b_j are uniform on [0, 2 pi].
 
         - ``"optical"``: :math:`|w_j \cdot a|^2 / \sqrt m` with complex Gaussian w_j of scale 1. ``n_components=None``
-          gives the exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. To set
-          scale and bias, too, pass a `similia.embeddings.OpticalRandomFeatures` instead of the name;
+          gives the exact feature map of the optical kernel: D (D + 1) / 2 numbers without Monte-Carlo error. For
+          another scale, or for a bias, pass a `similia.embeddings.OpticalRandomFeatures` instead of the name;
         - ``"gaussian"``: :math:`\sqrt{2 / m} \cos(w_j \cdot a + b_j)`;
         - ``"gaussian_complex"``: cosine and sine pairs, :math:`m^{-1/2} (\cos w_j \cdot a, \sin w_j \cdot a)`, 2 m
           numbers. The error bound `similia.planning.mmd_error` holds for these features;

@@ -110,8 +110,9 @@ class HeatRandomFeatures(Transformer):
     Attributes
     ----------
     directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
-        Unit columns, of the dtype of the rows seen in `fit`. A larger `n_components` only adds columns (up to rounding,
-        if they are orthogonal), unless "auto" then chooses orthogonal directions instead of independent ones.
+        Unit columns, of the dtype of the rows seen in `fit`. With the same seed, a larger `n_components` keeps these
+        columns (orthogonal ones up to rounding) and adds others. The exception is ``orthogonal="auto"``: at a larger
+        `n_components` it may choose orthogonal directions instead of independent ones.
     t_ : float
         Diffusion time.
     mapping_ : {"sqrt", "projection"} or None

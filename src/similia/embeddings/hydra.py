@@ -64,7 +64,8 @@ class Hydra(TimeShares):
     Parameters
     ----------
     n_groups : int, default=64
-        Number of groups for each dilation. Half of them (rounded up) read the series, the others its first differences.
+        Number of groups for each dilation (the step between the time points that a kernel reads). Half of the groups
+        (rounded up) read the series, the others its first differences.
     n_kernels : int, default=8
         Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many
         kernels, it resembles dictionary methods, which count patterns.
@@ -237,7 +238,7 @@ class SparseScaler(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the scaled square roots, shape (n, n_features), in the dtype of `X`."""
+        """Return the scaled square roots, shape (n, n_features), in the dtype of `X` (float64 for integers)."""
         check_is_fitted(self)
         check_table(self, X, reset=False)
         roots = _roots(X, 0, len(self.mean_), self)

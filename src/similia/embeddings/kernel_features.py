@@ -81,9 +81,9 @@ class KernelFeatures(ComparesObjects, Transformer):
         call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs; empty
-        if they do not depend on the objects. `fit_transform` and `fit` set it for objects in memory, but `fit` may
-        leave it unset instead of empty. `transform` raises an error if the kernel would compare other parts of the new
-        objects.
+        for a kernel that compares the same parts of all objects. `fit_transform` sets it for all objects in memory,
+        `fit` only in some cases (see there). `transform` raises an error if the kernel would compare other parts of
+        the new objects.
 
     Notes
     -----
@@ -113,8 +113,8 @@ class KernelFeatures(ComparesObjects, Transformer):
         """Check the parameters; no feature is learnt from the objects.
 
         `fit` deletes the attributes that an earlier fit set. If `X` is a table, it stores the number and names of the
-        columns. If `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), it reads the first few
-        objects to set `compared_`. It reads no other objects, and ignores `y`.
+        columns. Otherwise, if `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), it reads
+        the first few objects to set `compared_`. It reads no other objects, and ignores `y`.
 
         Raises
         ------
@@ -172,8 +172,8 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object probably shares no feature with the training objects: it has no more columns marked in `met_`
-            than hash collisions explain. Also if more than half of the objects have no features, as happens with
+            If an object probably has nothing in common with the training objects: no more of its columns are marked in
+            `met_` than chance explains. Also if more than half of the objects have no features, as happens with
             strings that are too short; in a stream, one such object is enough. Both warnings need `met_`.
         """
         self._check()

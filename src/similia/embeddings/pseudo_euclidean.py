@@ -61,8 +61,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         those with the largest absolute eigenvalues are kept. None keeps all whose eigenvalues are above rounding error.
     n_landmarks : int or None, default=None
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
-        training objects, all are taken, with a warning. None takes all; the cost is then quadratic in their number
-        instead of linear.
+        training objects, all are taken, with a warning. None takes all n of
+        them: `fit` then computes n^2 distances, and decomposes their matrix in a time that grows with n^3.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
 
@@ -95,17 +95,19 @@ class PseudoEuclidean(ComparesObjects, Transformer):
 
     Notes
     -----
-    In a pseudo-Euclidean space, squared coordinate differences count with the sign of their eigenvalue: if all
-    directions are kept, ``np.square(z - w) @ np.sign(eigenvalues_)`` is d(x, y)^2 for landmarks x and y with vectors z
-    and w. A Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and
-    rotated. A linear model does not use these signs: to it, all coordinates are ordinary features.
+    In a pseudo-Euclidean space, two vectors z and w have the squared distance
+    ``np.square(z - w) @ np.sign(eigenvalues_)``: squared differences in columns with a negative eigenvalue are
+    subtracted. For two landmarks, this is the square of their distance, unless `n_components` leaves out columns. A
+    Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and rotated. A
+    linear model does not use these signs: to it, all coordinates are ordinary features.
 
     `transform` projects new objects into the space of the training objects. A training object gets the same coordinates
-    as in `fit`. The method GDK_LED of Wu et al. embeds training and test objects together, so it cannot embed objects
-    that come later. The class method `transductive` embeds in that way, for comparisons.
+    from `transform` as from `fit_transform`. The method GDK_LED of Wu et al. embeds training and test objects together,
+    so it cannot embed objects that come later. The class method `transductive` embeds in that way, for comparisons.
 
     The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object
-    depends, bit for bit, only on its distances, not on the other objects, blocks or threads.
+    depends, bit for bit, only on its distances to the landmarks, not on other objects in the call or on the number of
+    threads.
 
     References
     ----------

@@ -70,6 +70,8 @@ class RandomObjects(BaseEstimator):
 class RandomStrings(RandomObjects):
     """Random strings for `D2KE`: independent letters; length and letters are drawn uniformly.
 
+    `similia.D2KE` turns each object into a vector by its distances to such random objects.
+
     Parameters
     ----------
     length : int or (int, int), default=(2, 50)
@@ -116,8 +118,8 @@ class RandomSeries(RandomObjects):
         Number of time points, or the smallest and largest number of a uniform distribution.
     scale : float or array-like of shape (n_channels,), optional
         Standard deviation of the values, one for all channels or one for each. By default the standard deviation of the
-        training values in each channel. `scale` is the bandwidth sigma of the D2KE paper (Wu et al., 2018), which
-        multiplies standard normal values by it, as here; the authors' program divides by it.
+        training values in each channel. `scale` is the bandwidth sigma of the D2KE paper (Wu et al., 2018): standard
+        normal values are multiplied by sigma, here and in the paper. The program of its authors divides by sigma.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional
@@ -266,7 +268,7 @@ class Representatives(RandomObjects):
         return self
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Raise TypeError, since only `D2KE` draws representatives; if `X` is None, raise ValueError."""
+        """Always raise an error: TypeError, because only `D2KE` draws representatives, or ValueError if `X` is None."""
         self.complete(X)
         raise TypeError("Representatives are drawn by D2KE, all at once; pass them as D2KE(..., objects=...)")
 
@@ -276,9 +278,9 @@ class Mosaics(RandomObjects):
 
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
-    keep the typical letters and values of each position. Labels are not used. Where positions matter, fewer mosaics are
-    needed than random objects with independent letters or values. Wu et al., the authors of D2KE, do not use mosaics:
-    their random objects are independent of the data or are training objects.
+    keep the typical letters and values of each position. Labels are not used. Where positions matter, D2KE needs
+    fewer mosaics for the same accuracy than random objects with independent letters or values. Wu et al., the
+    authors of D2KE, do not use mosaics: their random objects are independent of the data or are training objects.
 
     Parameters
     ----------

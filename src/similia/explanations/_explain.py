@@ -111,16 +111,18 @@ def explain(
     Explanation
         The explained value, its largest parts (each with its places in x and y) and the residual. The value of a
         decision is the score of the predicted class minus that of its closest rival. For linear models of two classes,
-        this is the margin. One-vs-one classifiers (such as `KernelSVC`) have a binary classifier for each pair of
-        classes; the value is the output of the one for the predicted class and its rival. With more than two classes,
-        the value may be negative, because the predicted class wins most of its comparisons but not necessarily all.
+        this is the margin. For a `GaussianProcessClassifier` of more than two classes, the value is the score of the
+        predicted class against all others. One-vs-one classifiers (such as `KernelSVC`) have a binary classifier for
+        each pair of classes; the value is the output of the one for the predicted class and its rival. With more than
+        two classes, the value may be negative, because the predicted class wins most of its comparisons but not
+        necessarily all.
 
     Raises
     ------
     TypeError
-        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. A prediction
-        that has no parts raises this error only if it cannot be explained by leaving out places of x, either (see
-        Notes).
+        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. For a prediction
+        without parts, `explain` tries to leave out places of x instead (see Notes), and raises this error only if that
+        is not possible.
     ValueError
         If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
@@ -144,10 +146,10 @@ def explain(
     contributions to a linear model or to trees are split over the time points by the embedding's method
     ``time_shares``, so the parts are stretches of time. They add up to the value except for rounding errors of float32.
 
-    **Parts without places.** The parts of other embeddings and distances, such as those of `D2KE`, `MeanMapFeatures`
-    and `GraphletSampling`, have no places in x, and other learners, such as gradient boosting, have no parts at all.
-    Then `left_out` of the result says which places of x (letters, time points, nodes or points) matter: the model
-    predicts up to about 80 times, each time without one place or a group of neighbouring places.
+    **Parts without places.** The parts of some embeddings, such as `D2KE`, `MeanMapFeatures` and `GraphletSampling`,
+    and of some distances have no places in x. Learners not named under **Models**, such as gradient boosting, have no
+    parts at all. In both cases, `left_out` of the result says which places of x (letters, time points, nodes or points)
+    matter: the model predicts up to about 80 times, each time without one place or a group of neighbouring places.
 
     Two amounts stay `unexplained`. One is the entropy term of soft alignments (`SoftDTW`, `GlobalAlignment`). The other
     belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function of x,
@@ -188,8 +190,8 @@ class SharedPart(NamedTuple):
     name : str
         Name of the part.
     contribution : float
-        Amount that the part adds to the decision for the class, averaged over the explained members; a member without
-        the part counts as 0.
+        Amount that the part adds to the decision for the class: the mean over the members of the class that
+        `explain_classes` drew. A member without the part counts as 0.
     share : float
         Share of these members for which the part adds a positive amount.
     """
@@ -203,10 +205,11 @@ def explain_classes(
     model: Any, X: Any, *, top: int = 5, n_members: int = 30, label_names: Mapping[int, str] | None = None,
     random_state: RandomState = 0,
 ) -> dict[Any, list[SharedPart]]:  # fmt: skip
-    """Return, for each class or cluster that a model predicts, the parts that its members share.
+    """Return, for each class or cluster that a model predicts, the parts, such as substrings, that its members share.
 
-    For each class, `explain` explains the decisions for random members. The contributions of parts with the same name
-    are then averaged over these members.
+    For each class, `similia.explain` splits the decisions for some members, drawn at random, into the contributions of
+    parts. The contributions of parts with the same name are then averaged over these members; a member without the part
+    counts as 0.
 
     Parameters
     ----------

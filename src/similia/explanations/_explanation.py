@@ -115,11 +115,12 @@ class Explanation:
         distance between x and the nearest training object, if it has parts. `to_text` and `to_html` show it below the
         other parts.
     left_out : LeftOut or None
-        Only for the decision of a model whose parts have no places in x, such as distances to training objects.
-        `left_out.parts` lists the stretches of a string or series, the nodes or the points without which the decision
-        changes most. The contribution of such a part is the decision for x minus that for x without it; contributions
-        do not add up to `value`. In a series, a straight line takes the place of a stretch. `left_out.amounts` holds,
-        for each place, the mean of such differences over all the groups of places left out that contain it.
+        Only for a decision or prediction that has no parts, or whose parts have no places in x, such as distances to
+        training objects. `left_out.parts` lists the stretches of a string or series, the nodes or the points without
+        which the decision changes most. The contribution of such a part is the decision for x minus that for x without
+        it; contributions do not add up to `value`. In a series, a straight line takes the place of a stretch. To find
+        the parts, `explain` leaves out single places or groups of neighbouring places. `left_out.amounts` holds, for
+        each place, the mean of the same difference over the groups that contain it.
 
     Notes
     -----
@@ -207,13 +208,13 @@ class Explanation:
     def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
 
-        If the listed parts are a small share of the value, a note names what shows all amounts: `rest_in` or, by
-        default, `shares_x` and the methods that draw it.
+        If the listed parts hold less than half of `absolute_sum`, a note may say where to see all amounts: in the place
+        that `rest_in` names or, by default, in `shares_x` and the methods that draw it.
 
         The number below a letter of a string is a row of the table: that of the largest listed part that covers the
         letter. The marks a, b, ... stand for the rows of `left_out`. For molecules, and for strings whose listed parts
-        hold less than half of `absolute_sum`, tables of `groups` (substructures or stretches) come first; each table
-        splits the whole value. Percentages are shares of the value or, if a table has positive and negative amounts, of
+        hold less than half of `absolute_sum`, tables of substructures or stretches (the property `groups`) come first.
+        Each table splits the whole value. Percentages are shares of the value or, if a table has both signs, of
         the sum of absolute amounts; the head of the column says which. A series whose decision is split by time is
         drawn in bars; the sign below a bar, + or -, means that its time points add, or subtract, more than the mean
         amount. Lines have at most about 100 characters and no control characters.

@@ -114,8 +114,8 @@ class CountsKernel(Kernel):
 class FeatureKernel(CountsKernel):
     """Base class of kernels that are inner products of feature counts.
 
-    Subclasses have a parameter `normalize` and a method ``_counts(objects)``, which returns the feature counts of the
-    objects that `as_objects` returned.
+    Subclasses have a parameter `normalize` and a method ``_counts(objects)``, which returns the feature counts of n
+    objects. The method `as_objects` first converts these, for example to a `similia.objects.StringBatch`.
     """
 
     normalize: bool

@@ -334,9 +334,9 @@ class NegativeDistance(_Substitution):
     The kernel -d^p is not positive semi-definite, since its diagonal is 0. It can be *conditionally* positive
     semi-definite: c^T K c >= 0 for all coefficients c that sum to 0. This is enough for a support vector machine with
     an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally so
-    (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin: without one, the
-    eigenvalue of largest absolute value is negative, and `Nystroem` drops it or, with another `spectrum` than "clip",
-    changes it. The values are float32 if the distances are.
+    (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin. Without one, the
+    eigenvalue of largest absolute value is negative, and `Nystroem` drops it, changes it or raises an error, depending
+    on its parameter `spectrum`. The values are float32 if the distances are.
 
     References
     ----------

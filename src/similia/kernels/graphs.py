@@ -306,8 +306,8 @@ class Graphlet(GraphKernel):
     k nodes has no graphlet.
 
     With uniform sampling, the count of a class estimates ``n_samples`` times the fraction of subsets in that class.
-    Without `normalize`, K(G, H) is an unbiased estimate of the inner product of the expected counts if G and H differ,
-    since they are sampled independently. Equal graphs get the same sample, so K(G, G) is too large on average, by at
+    Different graphs G and H are sampled independently. So, without `normalize`, K(G, H) is an unbiased estimate of the
+    inner product of their expected counts. Equal graphs get the same sample, so K(G, G) is too large on average, by at
     most ``n_samples``.
 
     References

@@ -182,9 +182,9 @@ class HypersphericalHeat(SphereKernel):
 
         For n columns, the derivative with respect to the contrast a is dK/dt / (-(n - 1) a). K is a series of
         Gegenbauer polynomials in cos(angle). The polynomial of degree l, scaled to 1 at angle 0, has the weight
-        :math:`w_l`; the weights have the sum 1. The error of dK/dt is below 1e-12 times :math:`\sum_l w_l |\lambda_l -
-        \bar\lambda|`, an upper bound of its size, where :math:`\lambda_l = l (l + n - 2)` and :math:`\bar\lambda =
-        \sum_l w_l \lambda_l`.
+        :math:`w_l`; the weights have the sum 1. With :math:`\lambda_l = l (l + n - 2)` and :math:`\bar\lambda = \sum_l
+        w_l \lambda_l`, the absolute value of dK/dt is at most :math:`S = \sum_l w_l |\lambda_l - \bar\lambda|`, and its
+        error is below 1e-12 S.
 
         Examples
         --------
@@ -237,8 +237,9 @@ def suggest_contrast(
 ) -> float:
     r"""Suggest a contrast for `HypersphericalHeat`: 1 / m, where m is the median of 1 - cos(angle) over pairs of rows.
 
-    Two rows with 1 - cos(angle) = m then have a kernel value of about 1 / e; there, the kernel changes fastest with
-    log(contrast). To tune the contrast, multiply and divide the suggested one by powers of 2.
+    With this contrast, two rows with 1 - cos(angle) = m have a kernel value of about 1 / e. Kernel values near
+    1 / e react most strongly if the contrast is multiplied by a factor. To tune the contrast, multiply and divide the
+    suggested one by powers of 2.
 
     Parameters
     ----------

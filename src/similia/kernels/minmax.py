@@ -96,8 +96,8 @@ class Intersection(_OfFeatures, FeatureKernel):
 
     If the features count substructures, K is the number of substructures that x and y have in common: one that occurs a
     times in x and b times in y counts min(a, b) times. With the features of `WeisfeilerLehman`, K is the
-    Weisfeiler-Lehman optimal assignment kernel (see Notes). For molecules, K is this kernel only with the features of
-    ``WeisfeilerLehman(details=False)``; by default, charges, hydrogens and rings are features, too.
+    Weisfeiler-Lehman optimal assignment kernel (see Notes). For graphs of molecules, use
+    ``WeisfeilerLehman(details=False)`` to get this kernel; by default, charges, hydrogens and rings count as well.
 
     Parameters
     ----------

@@ -57,8 +57,8 @@ class Propagation(GraphKernel):
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes. A width of 1 suits attributes of unit
         variance, which `similia.objects.AttributeScaler` makes.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
-        Distance that decides how often two rows share a bin (see Notes): "tv" or "hellinger" for labels, "l1" or "l2"
-        for attributes. "auto" is "tv" for labels and "l1" for attributes.
+        Distance that decides how often two rows share a bin (see Notes): "tv" (total variation) or "hellinger" for
+        labels, "l1" or "l2" for attributes. "auto" is "tv" for labels and "l1" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"
         Property of the nodes to propagate. "auto" is "attributes" if the graphs have them (as in NysHD), else "labels".
         Nodes without labels are labelled by their degrees.
@@ -74,8 +74,9 @@ class Propagation(GraphKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range; if `metric` or `per_dimension` is not for the property propagated;
-        if required attributes are missing, NaN or infinite; or if the weight of an edge is negative or NaN.
+        When called, if a parameter is out of range; if labels are propagated and `metric` is one for attributes, or the
+        reverse; if labels are propagated and `per_dimension` is True; if required attributes are missing, NaN or
+        infinite; or if the weight of an edge is negative or NaN.
 
     Notes
     -----

@@ -320,8 +320,8 @@ class GappyKmers(StringKernel):
 class Mismatch(StringKernel):
     """Mismatch kernel: a `Spectrum` kernel in which each k-mer (k letters) also counts for all similar k-mers.
 
-    A string has a feature for each k-mer a over the alphabet: the number of its substrings of length k that differ from
-    a in at most `mismatches` letters.
+    A string has one feature for each k-mer u over the alphabet: it counts the substrings of length k of the string that
+    differ from u in at most `mismatches` letters.
 
     Parameters
     ----------
@@ -342,8 +342,8 @@ class Mismatch(StringKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range; a k-mer has more than 100,000 similar k-mers; or, without
-        `ignore_case`, a string has no letter of the alphabet, but has such letters in the other case.
+        When called, if a parameter is out of range; if a k-mer has more than 100,000 similar k-mers; or if
+        `ignore_case` is False and a string has letters of the alphabet only in the other case ("acgt" for "ACGT").
 
     Notes
     -----

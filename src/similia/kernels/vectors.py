@@ -214,14 +214,14 @@ class Optical(Kernel):
         return values * (_squared_norms(self._in_units(self.as_objects(X))[0]) > 0)
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return explicit features, products of pairs of coordinates, whose inner products are the kernel.
+        """Return explicit features whose inner products are the kernel: products of two coordinates, and squared norms.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
         n_features : int, default=2**20
-            Number of columns, at least d' (d' + 1) / 2 + 1, where d' is d, or d + 1 with a bias. Further columns are
-            empty. Features never share a column.
+            Number of columns of the result. The features need d' (d' + 1) / 2 + 1 columns, one each, where d' is d, or
+            d + 1 with a bias; `n_features` must be at least this number. Any further columns are empty.
 
         Returns
         -------

@@ -546,6 +546,11 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
     all f_i(x) - r_i s_i(x), and the upper end is the ceil((n + 1) coverage)-th smallest of all f_i(x) + r_i s_i(x)
     [1]_. If coverage is below 0.5, the lower end may be above the upper end; then the interval is empty.
 
+    If new objects come from the same source as the calibration objects, in random order, the intervals of "split" hold
+    the true number with probability `coverage` or more. For "cross", this holds approximately in practice; the
+    guaranteed probability is only about 2 coverage - 1 (0.8 for a coverage of 0.9), if there are many calibration
+    objects.
+
     References
     ----------
     .. [1] Barber, Candès, Ramdas & Tibshirani, "Predictive inference with the jackknife+", Annals of Statistics 49,
@@ -612,7 +617,8 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
         ----------
         X : collection of m objects
         coverage : float, default=0.9
-            Probability, above 0 and below 1, that an interval holds the true number.
+            Required probability, above 0 and below 1, that an interval holds the true number. With ``method="cross"``,
+            it is reached only approximately; see the notes of the class.
 
         Raises
         ------

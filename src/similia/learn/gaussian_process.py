@@ -142,10 +142,11 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Source of randomness for the choice of landmarks.
     hyperparameters : {"integrated", "maximized"}, default="integrated"
         "integrated": predictions average over values of the noise, the scale and the mean of the process. Each value is
-        weighted by its probability given the targets. Each prediction is a mixture of components, one for each of
-        several ratios of noise to scale. "maximized": predictions use the most likely values only, so there is one
-        component. Such predictions are too certain if the targets hardly suffice to distinguish noise from small-scale
-        variation of the function, for instance if few objects are measured more than once.
+        weighted by its probability given the targets. So a prediction is a mixture of distributions (components), one
+        for each of several ratios of the variance of the noise to the scale, the factor of the kernel. "maximized":
+        predictions use the most likely values only, so there is one component. Such predictions are too certain if the
+        targets do not show whether differences between similar objects are noise, for instance because few objects are
+        measured more than once.
 
     Attributes
     ----------
@@ -159,8 +160,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     intercept_ : float
         Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
-        Logarithm of the evidence; with landmarks, a lower bound of it. Use it to compare kernels, only for the
-        same targets and the same `hyperparameters`.
+        Logarithm of the evidence; with landmarks, a lower bound of it. Use it to compare kernels that are fitted to
+        the same targets with the same `hyperparameters`.
     objects_ : collection of n_kept objects
         The landmarks or, without landmarks, all training objects.
     indices_ : ndarray of int64, shape (n_kept,)
@@ -197,10 +198,11 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     ------
     ValueError
         In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
-        otherwise; if, without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; if the
-        Gram matrix has an eigenvalue so far below 0 that it stays negative at all noise levels that `fit` tries; or if
-        `noise` is so small that, even at the largest scale that `fit` tries, signal and noise together have at most a
-        tenth of the variance of the targets.
+        otherwise; if all targets are equal and `noise` is "auto"; if, without landmarks, five Gram matrices do not fit
+        into ``similia.config(max_memory=...)``; if the kernel is far from positive semi-definite (even with noise
+        added, the Gram matrix has negative eigenvalues, at all noise levels that `fit` tries); or if `noise` is too
+        small for the targets (even at the largest scale that `fit` tries, the model explains at most a tenth of their
+        variance).
 
     Notes
     -----
@@ -422,7 +424,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         self, pool: Any, n: int = 1, method: str = "improvement", *, maximize: bool = True,
         random_state: RandomState = 0,
     ) -> Index:  # fmt: skip
-        """Return the positions, in the pool, of the objects to measure next, to find one with a large target.
+        """Suggest which objects of a pool to measure next to find one with a large target; return their positions.
 
         Parameters
         ----------

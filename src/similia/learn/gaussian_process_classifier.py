@@ -54,18 +54,19 @@ def _classifier_fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     r"""Gaussian-process classification of strings, graphs, series, sets or vectors, with any kernel.
 
-    For two classes, the model is a random function f: the probability of the second class is 1 / (1 + exp(-f(x))).
-    `predict_proba` returns the average of this probability over f, given the training labels, so the result is near 1/2
-    for objects that resemble no training object. For more than two classes, one such model separates each class from
-    all others, and the probabilities of an object are divided by their sum.
+    For two classes, the model is a random function f: the probability of the second class is 1 / (1 + exp(-f(x))). The
+    training labels leave f uncertain, so `predict_proba` averages this probability over the distribution of f given the
+    labels. The result is near 1/2 for objects that resemble no training object. For more than two classes, one such
+    model separates each class from all others, and the probabilities of an object are divided by their sum.
 
     Parameters
     ----------
     kernel, parameters : callable, dict
         As for `GaussianProcessRegressor`.
     n_landmarks : int, "auto" or None, default="auto"
-        Number of landmarks, the training objects with which all objects are compared. Randomly pivoted Cholesky chooses
-        them. "auto": 500, or all training objects if there are fewer. None: all training objects.
+        Number of landmarks, the training objects with which all objects are compared. They are chosen as by
+        `similia.Nystroem` with ``landmarks="rpcholesky"``. "auto": 500, or all training objects if there are fewer.
+        None: all training objects.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
 

@@ -130,8 +130,9 @@ class HDClassifier(ByPrototypes):
     prototype_bits : {None, 8, 4, 1}, default=None
         Number of bits of each entry of the prototypes in predictions; training always uses float64. None: float64. 8 or
         4: each prototype is scaled and rounded to integers of at most 127 or 7 in absolute value. 1: only signs, which
-        are compared with packed samples by Hamming distance. If prototypes are rounded, `intercept_` keeps the mean
-        score of each class unchanged. The page "Bits" of the guide gives the loss of accuracy.
+        are compared with packed samples by Hamming distance. For 8, 4 and 1 bits, `intercept_` corrects the scores so
+        that each class keeps its mean score over the training samples. The page "Bits" of the guide gives the loss of
+        accuracy.
     probability : bool, default=False
         Whether to enable `predict_proba`, for which `fit` trains up to three more models on parts of the samples. After
         ridge regression, or "margin" with ``margin="auto"``, `predict_proba` always works, without more models.

@@ -96,8 +96,8 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
         ``contrast``, ``t``, ``C``, and mean and standard deviation of the accuracy over the folds (``mean_test_score``
         and ``std_test_score``), for all candidates; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
-        The kernel, with `contrast_` as its contrast. If `contrast_` is above n / 4, the kernel has the time `t_`
-        instead, and its parameter `contrast` has no effect.
+        The fitted kernel. If `contrast_` is at most n / 4, its parameter `contrast` is `contrast_`. Otherwise its
+        parameter `t` is `t_`, and `contrast` keeps its default, which has no effect.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
@@ -112,9 +112,9 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    A contrast is below n, and near n it hardly changes with t. So, for each s among 1/4, 1/2, ..., 64, "tune" tries the
-    contrast s if s is at most n / 4, and otherwise the time t = 1 / (2 s). In both cases, the slope of the kernel as a
-    function of the cosine is about s where the cosine is 1.
+    Contrasts are below n, and many different times have almost the same contrast, close to n. So "tune" tries a value s
+    among 1/4, 1/2, ..., 64 as the contrast if s is at most n / 4; for a larger s, it tries the time t = 1 / (2 s)
+    instead. In both cases, s is about the derivative of the kernel with respect to the cosine, at cosine 1.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For
     probabilities, wrap the classifier in scikit-learn's `CalibratedClassifierCV`.

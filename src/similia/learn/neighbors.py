@@ -214,8 +214,8 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     of threads.
 
     With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
-    for series of any lengths and numbers of channels. Their classifiers compare time points as
-    ``DTW(local="sqeuclidean")`` does; tslearn takes the square root of the sum, aeon does not. For many objects use
+    for series of any lengths and numbers of channels. The distance of aeon is ``DTW(local="sqeuclidean")``, a sum of
+    squares. That of tslearn is its square root, ``DTW(local="sqeuclidean", root=True)``. For many objects use
     `similia.SimilaritySearch` or `similia.D2KE`.
 
     References

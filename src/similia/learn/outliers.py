@@ -109,7 +109,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         strangeness exceeds the third quartile by more than 1.5 interquartile ranges.
     novelty : bool, default=False
         As for `sklearn.neighbors.LocalOutlierFactor`. False: find the outliers among the training objects, with
-        `fit_predict`. True: judge new objects, with `predict`, `decision_function`, `score_samples` and `p_values`.
+        `fit_predict`. True: judge new objects, with `predict`, `decision_function`, `score_samples` and (not for
+        "density") `p_values`.
     random_state : int, numpy Generator or None, default=None
         Source of randomness with which "reconstruction" draws the landmarks.
 
@@ -132,7 +133,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         The number of neighbours used: the smaller of `n_neighbors` and the number of `objects_` minus 1; 0 for
         "reconstruction".
     method_ : str
-        The method used.
+        The parameter `method` as it was in `fit`.
     nystroem_ : Nystroem or None
         The embedding of "reconstruction"; None for the other methods.
 

@@ -34,8 +34,8 @@ class GraphBatch(Batch):
     indices : ndarray of int64, shape (n_arcs,)
         Target node of each arc; nodes are numbered over the whole batch.
     node_labels : ndarray of int64, shape (n_nodes,), optional
-        A label for each node. Integers are stored as given, other labels as a 64-bit hash of their text. The hash of a
-        text does not change from one run of Python to the next.
+        A label for each node, as an integer. `as_graphs` also takes other labels, and stores each as a 64-bit hash of
+        its text, which does not change from one run of Python to the next.
     node_attributes : ndarray of float64, shape (n_nodes, n_attributes), optional
         A vector of numbers for each node.
     edge_labels : ndarray of int64, shape (n_arcs,), optional

@@ -132,8 +132,8 @@ def sample_graphlets(
     Notes
     -----
     Some walks rarely reach new nodes, for example if `flyback` is near 1. To bound the time, a walk that has not seen
-    enough nodes after 64 steps jumps to its next new node, drawn with the exact probabilities of the walk. Another 64
-    steps may follow, and so on.
+    enough nodes after 64 steps jumps to a new node, each with the probability that the walk would meet it next. Another
+    64 steps may follow, and so on.
 
     References
     ----------
@@ -170,12 +170,13 @@ def sample_graphlets(
 
 
 def count_patterns(codes: npt.ArrayLike) -> Patterns:
-    """Count how often each code occurs in each row.
+    """Count how often each graphlet code occurs in each row.
 
     Parameters
     ----------
     codes : array-like of uint64, shape (n, n_samples)
-        Codes of the graphlets of n graphs, as `sample_graphlets` returns them.
+        One row for each of n graphs: the codes of its sampled graphlets (small induced subgraphs), as
+        `sample_graphlets` returns them.
 
     Returns
     -------
@@ -214,9 +215,10 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
 
 
 def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
-    """Count how often each graphlet code occurs among all subsets of `size` nodes of a graph.
+    """Count the graphlets of each graph: the subgraphs induced by all its subsets of `size` nodes.
 
-    Codes are those of `sample_graphlets`, except that the nodes of a subset are numbered in their order in the graph.
+    Graphlets are counted by their code, an integer with one bit for each pair of nodes; see `sample_graphlets`. The
+    nodes of a graphlet are numbered here in their order in the graph.
 
     Parameters
     ----------

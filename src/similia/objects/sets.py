@@ -47,8 +47,8 @@ def as_sets(X: Any) -> SetBatch:
     -------
     SetBatch
         A batch of n sets. Values are float32 if all non-empty sets are float32, float16, Booleans or integers of 8 or
-        16 bits, otherwise float64. Exception: sets of uint16 and sets of signed integers, without floats, give float64.
-        `X` is not changed.
+        16 bits, otherwise float64. Exception: values are float64 if some sets are uint16, some are signed integers, and
+        none are floats. `X` is not changed.
 
     Raises
     ------

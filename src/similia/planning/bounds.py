@@ -31,7 +31,7 @@ _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
 
 
 class EffectiveDimension(NamedTuple):
-    """Numbers p and c such that at most c r^(-p) balls of radius r are needed to cover the objects.
+    """Numbers p and c such that c r^(-p) balls of radius r, but at least one, are enough to cover the objects.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     effective_dimension : float
-        A number p >= 0 such that, for every r, ``constant * r**-p`` balls of radius r can cover the objects. The
-        function `effective_dimension` estimates p and `constant`.
+        A number p >= 0 such that, for every r, ``constant * r**-p`` balls of radius r, but at least one, can cover the
+        objects. The function `effective_dimension` estimates p and `constant`.
     gamma : float
         The parameter `gamma` of `similia.D2KE`, above 0.
     constant : float, default=1.0
@@ -88,7 +88,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
               R = \min_{0 < s < 1} \frac{2 \log c + 2 p \log(4 \gamma / (s\, \epsilon)) + \log(2 / \delta)}
               {2 (1 - s)^2 \epsilon^2}.
 
-    Any s gives a valid R; the function returns the least R over a grid of s, rounded up. Wu et al. use s = 1/2.
+    Any s gives a valid R; the function returns the least R over a grid of s, rounded up. At least one ball is needed:
+    where c r^(-p) is below 1, its logarithm counts as 0. Wu et al. use s = 1/2.
 
     If only the kernel values between n given objects matter, pass ``effective_dimension=0, constant=n``: n balls of
     radius 0, one around each object, cover them. The result then holds for every distance, including DTW. In all other
@@ -153,14 +154,15 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     The smaller radius is chosen so that n / 10 of the n (n - 1) / 2 pairs have at most this distance; the larger one,
     so that n pairs do. Objects at distance 0 count as one.
 
-    The exponent p is defined by N(r), the number of balls of radius r that cover all objects from which the sample is
-    drawn. For evenly spread objects, p equals the slope; otherwise p is larger. The slope is used nevertheless, because
-    n balls always cover a sample of n objects: the sample gives N(r) only where N(r) is far below n, that is, for large
-    r. High dimensions are underestimated if n is small (Eckmann & Ruelle, 1992): with n = 1000, uniform points in cubes
-    of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and 15.
+    By definition, N(r) is about c r^(-p), where N(r) is the smallest number of balls of radius r that cover all objects
+    (not only the sample). For evenly spread objects, p equals the slope; otherwise p is larger. The slope is used
+    nevertheless, because a sample does not show N(r) at small radii: n balls always cover a sample of n objects, even
+    where N(r) is far above n. High dimensions are underestimated if n is small (Eckmann & Ruelle, 1992): with n = 1000,
+    uniform points in cubes of 2, 5, 10 and 20 dimensions give about 2.0, 4.6, 8.5 and 15.
 
-    The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. N(r) is counted by
-    placing balls one after the other, each around the object farthest from the earlier centres.
+    The constant is the least c such that N(r) <= c r^(-dimension) at all radii r with N(r) > 1. For this, N(r) is
+    counted on the sample: balls are placed one after the other, each around the object farthest from the earlier
+    centres.
 
     Examples
     --------
@@ -324,9 +326,10 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) -> int:
     r"""Return how many hashes of `similia.MinHash` suffice for errors of at most `eps` on `n_pairs` pairs.
 
-    With at least this many hashes, :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`, where J is the min-max kernel
-    of a pair, :math:`\hat J` is its unbiased estimate from the share of hashes that agree, and the maximum is over the
-    pairs.
+    `similia.MinHash` estimates the min-max kernel J of two objects: the sum of the minima of their features, divided by
+    the sum of the maxima. The unbiased estimate :math:`\hat J` comes from the share of hashes that agree. With at least
+    the returned number of hashes, the largest error over all pairs exceeds `eps` with probability at most `delta`:
+    :math:`P\{\max |\hat J - J| > \epsilon\} \le \delta`.
 
     Parameters
     ----------
@@ -337,7 +340,8 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     n_pairs : int, default=1
         Number of pairs of objects; n objects form n (n - 1) / 2 pairs.
     bits : int, default=1
-        Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`.
+        Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`. Above 1, the bound is for
+        ``output="onehot"``; the similarity of packed bits has a larger error.
 
     Returns
     -------
@@ -346,9 +350,9 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
 
     Notes
     -----
-    Let b bits be kept of each hash, and q = 2^(-b). Then the hashes of two objects agree with probability
-    q + (1 - q) J. This probability is estimated by the share of the n hashes that agree. The resulting estimate of J
-    has an error 1 / (1 - q) times as large. Hoeffding's inequality and a union bound give
+    If b bits of each hash are kept, and q = 2^(-b), the hashes of two objects agree with probability q + (1 - q) J. The
+    share of the n hashes that agree estimates this probability, and thus J. The error of the estimate of J is
+    1 / (1 - q) times the error of the share. Hoeffding's inequality and a union bound give
 
     .. math:: n = \frac{\log(2 N / \delta)}{2 (1 - q)^2 \epsilon^2} \quad \text{for N pairs}.
 
@@ -409,7 +413,8 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     .. math:: \frac{4 \sqrt{\log(6 / \delta)}}{\sqrt m} + \frac{8 (1 + \sqrt{2 \log(3 / \delta)})}{\sqrt s}.
 
-    Complex exponentials satisfy the assumption, as do the exact maps of kernels with k(x, x) = 1. The features
+    Complex exponentials satisfy the assumption. So does the exact feature map of any kernel with k(x, x) = 1, because
+    it maps graphlets to vectors of length 1. The features
     :math:`\sqrt 2 \cos(w \cdot a + b)` of ``"gaussian"`` are bounded by :math:`\sqrt 2`, which doubles both terms.
     Optical features have no bound, so the theorem does not apply to them. By Hoeffding's inequality, the 4 in the first
     term could be :math:`2 \sqrt 2`.

@@ -95,7 +95,10 @@ class Plan:
         return sum(self.seconds[step] for step in ("fit", "encode", "index")) / 3600
 
     def to_dict(self) -> dict[str, Any]:
-        """Return `hours` and all attributes as JSON-serialisable values, with a summary of `costs`."""
+        """Return the attributes and the total `hours` as JSON-serialisable values; ``calibration`` summarises `costs`.
+
+        The total is that of the steps ``fit``, ``encode`` and ``index``.
+        """
         fields = {name: value for name, value in vars(self).items() if name != "costs"}
         costs = self.costs
         calibration = {"seconds": costs.seconds, "cores": costs.cores, "largest": costs.measured, "load": costs.load}
@@ -158,7 +161,8 @@ def plan(
         An unfitted transformer from objects to packed bits, instead of a kernel or distance.
     costs : Costs, optional
         Measurements to use instead of new ones: the attribute `costs` of an earlier plan. That plan must have the same
-        method, the same kind of objects and at most `cores` cores.
+        kernel, distance or encoder (with a distance, `random` given in both plans or in neither), the same kind of
+        objects and at most `cores` cores.
 
     Returns
     -------

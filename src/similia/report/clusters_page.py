@@ -55,8 +55,9 @@ def write_clusters(
     names : sequence of n str, optional
         Names of the objects; by default their positions in `X`.
     max_objects : int, default=5000
-        Maximum number of objects sampled for the map on the page. The map also shows the five members nearest to the
-        centre of each cluster. Sizes and medoids are always those of all n objects.
+        Maximum number of objects sampled for the map on the page, a plot of the first two principal components. The map
+        also shows the five members nearest to the centre of each cluster. Sizes and medoids are always those of all n
+        objects.
     random_state : int, default=0
         Seed of the random samples of objects.
 

@@ -136,18 +136,20 @@ class EmbeddingDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Model that makes the vectors. The map shows the vectors from which the model makes packed bits or, if it
-            makes none, the vectors that its learner receives.
+            Model that makes the vectors. If it packs vectors into bits, the map shows these vectors, otherwise the
+            output of its last transformer. If it makes bits directly from objects, the map shows the first 2048 bits
+            as -1 and 1. If it makes no vectors, `Nystroem` or `D2KE` makes them with its kernel or distance.
         X : collection of n objects
             Objects to draw.
         y : array-like of n labels or numbers, optional
             Classes or targets, shown by colour.
         method : "pca" or transformer, default="pca"
-            How vectors are mapped to the plane. "pca" takes the first two principal components, each with the sign that
-            makes its largest entry positive. Or pass your own transformer, such as
+            How vectors are mapped to the plane. "pca" takes the first two principal components; the sign of each makes
+            the coordinate of largest absolute value positive. Or pass your own transformer, such as
             ``sklearn.manifold.TSNE(random_state=0)``.
         random_state : int, default=0
-            Seed of the random numbers.
+            Seed of "pca", which draws random numbers for long vectors, and of `Nystroem` or `D2KE` if one of them makes
+            the vectors.
         ax : matplotlib axes, optional
             Axes to draw on; by default those of a new figure.
         **kwargs

@@ -137,8 +137,8 @@ def predict_stream(
     """Write the predicted label of each object of a source to a file, in constant memory.
 
     The file has the columns ``item`` and ``label``. An item is the name of the object if the source has names (FASTA,
-    FASTQ, SDF, ``.smi``), otherwise its position, from 0. Interrupted runs, even those of the command
-    ``similia predict``, resume as in `encode_stream`.
+    FASTQ, SDF, ``.smi``), otherwise its position, from 0. To resume an interrupted run, even one that the command
+    ``similia predict`` began, call `predict_stream` again with the same arguments; see `encode_stream`.
 
     Parameters
     ----------
@@ -154,8 +154,9 @@ def predict_stream(
         If the source is a table, the column that identifies its rows. This column is written, under its own name, in
         place of ``item``, so that predictions can be joined with the table.
     scores : bool, default=False
-        Whether to add a column for each class. It holds the probability of the class or, if the model has no
-        ``predict_proba``, the decision value (with two classes, the value and its negative), rounded to six digits.
+        Whether to add a column for each class (in JSON, one field ``scores`` for all). It holds the probability of the
+        class or, if the model has no ``predict_proba``, the decision value (with two classes, the value and its
+        negative), rounded to six significant digits.
     coverage : float, optional
         Coverage of the sets or intervals to write, for a conformal model. A `ConformalClassifier` adds the column
         ``set``: the labels of the prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` adds

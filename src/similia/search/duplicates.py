@@ -165,9 +165,9 @@ def near_duplicates(
     ----------
     X : collection of n objects, Source or Dask collection
         A `similia.sources.Source` (see `similia.sources.open_objects`) or a Dask collection is read in chunks, with the
-        same result as for objects in memory. This works only with similarities for which "hashes" works, and with
-        `method` "auto" or "hashes". Memory is then bounded by ``config(max_memory=...)``, plus a few whole numbers for
-        each object and for each pair found.
+        same result as for objects in memory. `method` must then be "auto" or "hashes", and `similarity` one of those
+        for which "hashes" works. Memory is bounded by ``config(max_memory=...)``, plus a few whole numbers for each
+        object and for each pair found.
     similarity : kernel or distance of similia
         The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
         cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
@@ -198,9 +198,9 @@ def near_duplicates(
     Returns
     -------
     Duplicates
-        The pairs, their values, the groups that they form, and the estimated recall. ``kept`` holds the positions of
-        one object of each group, that is, the collection without its near-duplicates. The values are exact, so every
-        pair returned is a near-duplicate.
+        The pairs, their values, the groups that they form, and the estimated recall. An object without near-duplicates
+        is a group of its own. ``kept`` holds the position of the first object of each group: the collection without its
+        near-duplicates. The values are exact, so every pair returned is a near-duplicate.
 
     Raises
     ------

@@ -315,7 +315,7 @@ class FeatureIndex(BaseEstimator):
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids, next_id: int) -> Self:
         """Return a new index with the settings of this empty one, filled with objects in the order of their `ids`.
 
-        Each pair in the list `kept` is a ``Segment`` of another index and the ids of those of its objects that the new
+        Each pair in the list `kept` holds a ``Segment`` of another index, and the ids of the objects in it that the new
         index takes over. `X` holds the objects with the remaining `ids`. `next_id` is greater than all ids ever used.
         """
         index = twin_of(self)
@@ -329,7 +329,7 @@ class FeatureIndex(BaseEstimator):
         return index
 
     def entries(self, X: Any) -> float:
-        """Return how many list entries the features of a query have in total, averaged over the queries `X`."""
+        """Return the total length of the lists of a query's features, averaged over the queries `X`."""
         counts = self._counted(X)
         limits, ids, values = _by_id(counts)
         with lock_of(self).reading():

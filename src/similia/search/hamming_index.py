@@ -85,8 +85,8 @@ class HammingIndex(BaseEstimator):
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
-        0. "jaccard" needs ``kind="exact"``. The Jaccard search skips codes that have too few or too many ones to be
-        near, in total or in a word of 64 bits. To do so, it stores the numbers of ones; they take an eighth of the
+        0. "jaccard" needs ``kind="exact"``. The Jaccard search first compares the numbers of ones, in the whole code
+        and in each word of 64 bits, and skips codes that cannot be near. These stored numbers take an eighth of the
         memory of the codes, plus 8 bytes per code. Many queries in one call take less time per query.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
@@ -408,9 +408,9 @@ class HammingIndex(BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the index to a folder and return its path.
 
-        If the index was loaded from this folder or saved to it before, only changes are written, unless `kind` has
-        changed or more than half of the codes of a read-only array are removed. Any other index in the folder is
-        replaced. After a crash, the folder holds either the old state or the new one.
+        If the index was loaded from this folder or last saved to it, only changes are written. All codes are written
+        again if `kind` has changed or if more than half of the codes have been removed. Any other index in the folder
+        is replaced. After a crash, the folder holds either the old state or the new one.
 
         Parameters
         ----------

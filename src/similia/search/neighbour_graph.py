@@ -137,7 +137,7 @@ def knn_graph(
     Warns
     -----
     UserWarning
-        If the measured recall is below 0.9. A measured recall is always logged.
+        If the recall is below 0.9. All methods except "exact" measure it in every call, and log it.
 
     Examples
     --------

@@ -85,9 +85,10 @@ def find(
     Notes
     -----
     The nearest stretch is taken first; then, repeatedly, the nearest one whose start is far enough from the starts of
-    all stretches taken before. Among equally near stretches, the earliest is taken. A standard deviation counts as 0 if
-    it is below m times the rounding error of the mean, and differences below 1e-150 times the largest absolute value
-    may count as 0. Memory: at most about 8 (4 + 6 n_channels) bytes for each point of the series.
+    all stretches taken before. Among equally near stretches, the earliest is taken. A channel counts as constant in a
+    stretch if its standard deviation there is at most m times the rounding error of its mean. Two values may count as
+    equal if their difference is below 1e-150 times the largest absolute value. Memory: at most about
+    8 (4 + 6 n_channels) bytes for each point of the series.
 
     References
     ----------

@@ -52,8 +52,8 @@ class VectorIndex(BaseEstimator):
 
     `fit` subtracts the mean of the vectors, rotates them at random, and rounds each coordinate to `bits` bits; the rows
     of the index hold these bits and two numbers of 4 bytes. A query is rotated, too, but its coordinates are rounded to
-    16 bits. Inner products of integers estimate the distance of the query to every row; the k rows with the smallest
-    estimates are returned, and none is missed.
+    16 bits. Inner products of integers estimate the distance of the query to every row, and the k rows with the
+    smallest estimates are returned. The estimates are approximate, but no row is left out of the search.
 
     A `SimilaritySearch` can use a `VectorIndex` instead of packed bits, as its `encoder` or as the last step of its
     encoder, such as ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``. Candidates are then the objects whose
@@ -258,7 +258,7 @@ class VectorIndex(BaseEstimator):
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
-        """Learn the mean of vectors and draw a rotation, but keep none of the vectors."""
+        """Learn the mean of vectors and draw a rotation, as `fit` does, but leave this index empty."""
         check_choice(self.bits, "bits", _BITS)
         random = generator(self.random_state)
         if isinstance(X, Source):
@@ -289,7 +289,7 @@ class VectorIndex(BaseEstimator):
         return self.holding(Rows(self._width))
 
     def encode(self, X: Any) -> Codes:
-        """Return the codes of vectors as the index stores them, uint8 (n, n_bits // 8); `X` may be a `Source`."""
+        """Return the codes of vectors as the index stores them: uint8, a row per vector; `X` may be a `Source`."""
         from similia.search import _vector_index as loops
 
         self._check_fitted()

@@ -241,8 +241,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, within a time budget, and estimates its score.
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
-    them as the time allows. In cross-validation, no pipeline that there was time to compare and fit is clearly better
-    than the chosen one. With one exception (*Trust* in the Notes), none that uses nearest neighbours is better at all.
+    them as the time allows. In cross-validation, the chosen pipeline is never clearly worse than another one that there
+    was time to compare and fit. It also scores at least as high as those that use nearest neighbours, with one
+    exception (*Trust* in the Notes).
 
     Parameters
     ----------
@@ -257,8 +258,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
         A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
         refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
         support vector machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the
-        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. If the callable
-        needs only predictions, ``estimator.predict`` returns stored ones, and V is None when a vote is scored.
+        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. For a callable
+        that uses only ``estimator.predict(V)``, this returns stored predictions, and V may be None.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer folds (but at least 3) are used,
         with a warning.
@@ -288,7 +289,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         the last round (see Notes), where identical objects and objects of one group (see `fit`) count once. The
         division is needed because folds share training objects, so their scores depend on each other: in simulations,
         94 to 98 % of these intervals held the true accuracy, but only 83 to 91 % of the intervals computed with n
-        itself. For other scores it is Student's t interval over folds, with the correction of Nadeau & Bengio.
+        itself. For other scores it is Student's t interval over folds, widened because folds share objects [4]_.
     n_outer_folds_ : int
         Number of folds for which there was time to repeat the whole search without the fold. For each other fold, a
         pipeline is chosen by the scores already found on the remaining folds.
@@ -356,8 +357,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     *Vote.* With few objects, chance decides which score is best, and equally good pipelines err on different objects.
     So several candidates may vote: the best one and, from each other embedding, its best candidate if it is at most two
-    standard errors behind. There are as many voters as there is time to fit, at least three and at most `max_voters`.
-    The vote is cross-validated, too, and chosen only if it scores higher than the best candidate.
+    standard errors behind. At most `max_voters` of them vote, fewer if there is no time to fit so many. If fewer than
+    three remain, there is no vote. The vote is cross-validated, too, and chosen only if it scores higher than the best
+    candidate.
 
     *Trust.* With few objects, the best of many candidates is often the best by chance. So if published comparisons on
     many data sets agree on a method, it is chosen without a vote, unless it is behind the best by more than two
@@ -370,15 +372,15 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     *Near copies.* Texts may come in variants, such as one sentence with different names. A model that remembers
     sentences then scores high on folds that split the variants, and fails on new sentences. So, unless `groups` are
-    given, two strings with spaces share a fold if at least 80 % of their words agree. (The share is the sum over all
-    words of the smaller of the two counts, divided by the sum of the larger.) This rule is not applied if one group of
-    variants holds more texts than a fold, or if it would reduce the groups of a class to fewer than there are folds.
-    `notes_` says how many near copies were found.
+    given, two strings with spaces share a fold if at least 80 % of their words agree. (To compute this share, count
+    each word in both strings. Then divide the sum of the smaller counts by the sum of the larger counts.) This rule is
+    not applied if one group of variants holds more texts than a fold, or if it would leave a class with fewer groups
+    than there are folds. `notes_` says how many near copies were found.
 
-    *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold, the whole search,
-    including halving, is repeated without the fold, and its winner is scored on the fold. These winners are fitted to
-    no more objects than the last round uses; the final model, fitted to all, is probably slightly better than this
-    score says.
+    *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold for which there is time
+    (see `n_outer_folds_`), the whole search, including halving, is repeated without the fold, and its winner is scored
+    on the fold. These winners are fitted to no more objects than the last round uses; the final model, fitted to all,
+    is probably slightly better than this score says.
 
     *Repeatable.* The same integer `random_state` gives the same choice, unless candidates are left out for lack of
     time; `stopped_early_` is True if any were.
@@ -392,6 +394,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
        JMLR 11, 2010.
     .. [3] Middlehurst, Schäfer & Bagnall: Bake off redux: a review and experimental evaluation of recent time series
        classification algorithms. Data Mining and Knowledge Discovery 38, 2024.
+    .. [4] Nadeau & Bengio: Inference for the generalization error. Machine Learning 52, 2003.
 
     Examples
     --------
@@ -440,8 +443,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     ------
     ValueError, TypeError
         In `fit`, if all targets are equal; if a target is not a finite number (text such as ``"1.5"`` counts as a
-        number); or if a fold would hold only one object, because groups or copies stay together, and the score needs
-        two, as R squared does. All errors of `AutoClassifier` that are not about classes can occur, too.
+        number); or if the score needs two objects, as R squared does, but a fold would hold only one. (This can happen
+        because groups and copies stay together.) All errors of `AutoClassifier` that are not about classes can occur,
+        too.
 
     Examples
     --------
