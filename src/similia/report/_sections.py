@@ -25,7 +25,7 @@ from similia.report._model import taken
 from similia.report._render import Cell, Section, Table, charts, mark_class, marker, percent
 from similia.report.approximation import ApproximationErrorDisplay, SpectrumDisplay
 from similia.report.displays import bins_of, line, mark, plane
-from similia.selection.near_copies import SHARE
+from similia.selection.folds import SHARE
 from similia.similarity import Distance, without_addresses
 from similia.storage.models import save
 
