@@ -54,6 +54,15 @@ def test_targets_that_cannot_be_learnt(y, sentence):
         choose(X, np.array(y, dtype=object) if None in y else y, cv=4, task=task)
 
 
+def test_classes_of_two_objects_each_are_learnt():
+    rng = np.random.default_rng(0)
+    y = np.repeat([*"abcdef"], 2)
+    X = 10 * np.eye(6)[np.unique(y, return_inverse=True)[1]] + rng.normal(size=(12, 6))
+    with pytest.warns(UserWarning, match="class 'a' has 2 objects, so there are 3 folds instead of 5"):
+        found = choose(X, y, cv=5, budget=None, random_state=0, progress=False)
+    assert (found.predict(X + 0.1 * rng.normal(size=X.shape)) == y).all()
+
+
 def test_numbers_taken_for_classes_are_asked_about():
     ages = np.append(np.repeat(np.arange(20, 50), 7), 99)
     for y in (ages, ages.astype(float), ages.astype(str)):

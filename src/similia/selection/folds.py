@@ -91,7 +91,11 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 
 
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
-    """Return `folds` or, with a warning, fewer (at least 3) if a class is smaller; raise unless 2 have 3 objects."""
+    """Return `folds` or, with a warning, fewer (at least 3) if a class is smaller; raise if a fold has one class only.
+
+    The nested estimate trains on one fold of three. Two classes of three objects reach all folds, but so do three
+    classes of two.
+    """
     hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
         raise ValueError(f"y has the one class {shown(classes[0])}, expected at least two")
@@ -101,7 +105,8 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     if least >= folds:
         return folds
     has = f"class {shown(classes[counts.argmin()])} has {counted(least, 'object')}"
-    if np.count_nonzero(counts >= _LEAST) < 2:
+    in_turn = np.repeat(np.arange(len(counts)), counts)  # as `ordered` deals the objects out to the folds
+    if min(len(np.unique(in_turn[fold::_LEAST])) for fold in range(_LEAST)) < 2:
         raise ValueError(
             f"{has}, and at least two classes need {_LEAST} or more; leave the class out or merge it with another"
         )
