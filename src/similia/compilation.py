@@ -96,6 +96,15 @@ def _strings(rng: np.random.Generator) -> None:
     encoder = sm.recipes.nyshd(kernels[0], n_landmarks=_N, n_bits=64, random_state=0)[:-1]
     search = sm.SimilaritySearch(encoder, sm.distances.Levenshtein()).fit(X)
     search.kneighbors(X[:1], 3)  # one query has a plan
+    for kernel in (compared[0], sm.kernels.Spectrum(k=3, normalize=True)):
+        index = sm.search.FeatureIndex(kernel).fit(X)
+        for queries in (X[:1], X):
+            index.kneighbors(queries, 3)
+            index.radius_neighbors(queries, 0.5)
+    for method in ("exact", "hashes"):
+        sm.search.near_duplicates(X, compared[0], 0.5, method=method, random_state=0)
+    for method in ("exact", "kmers", "bits"):
+        sm.search.knn_graph(X, sm.distances.Levenshtein(), 3, method=method, random_state=0)
     for kernel in (kernels[0], kernels[4], compared[1]):
         sm.KernelFeatures(kernel, 64).fit_transform(X)
     sm.NGramEncoder(256).fit_transform(X)
@@ -141,6 +150,9 @@ def _series(rng: np.random.Generator) -> None:
     sm.SequenceEncoder(256).fit_transform(X)
     short = [rng.normal(size=(3, 1)) for _ in range(128)]  # from 128 on, metrics skip series by the triangle inequality
     sm.KNeighborsClassifier(sm.distances.ERP(), n_neighbors=3).fit(short, np.arange(128) % 3).predict(short)
+    sm.search.find(X[0], np.vstack(X), 2)
+    for compare in (sm.distances.DTW(), sm.kernels.GlobalAlignment()):
+        sm.explain(compare, X[0], X[1])
 
 
 def _sets(rng: np.random.Generator) -> None:
@@ -192,6 +204,7 @@ def _codes(rng: np.random.Generator) -> None:
         for queries in (codes[:1], codes[:5]):
             index.kneighbors(queries, 3)
             index.radius_neighbors(queries, 20)
+    sm.HammingIndex(128, metric="jaccard").fit(codes).kneighbors(codes[:5], 3)
     sm.codes.hamming_distances(codes, codes)
     sm.codes.inner_products(codes, codes)
     sm.codes.bundle(codes)
