@@ -293,7 +293,7 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
     if parts.classify and spaces:
         yield parts.weighted(k.Words(n=(1, 2)))
     yield parts.nearest(spectra)
-    for kernel in (_SHARED, spectra):
+    for kernel in (_SHARED, spectra, k.Spectrum(k=3, normalize=True)):
         yield parts.features(kernel)
     if set(letters.tolist()) <= set(b"ACGTUNacgtun"):  # DNA or RNA; N is unknown
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
