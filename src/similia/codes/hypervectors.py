@@ -110,7 +110,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Multiply the codes of `A` and `B` row by row, as vectors of ±1 (XNOR of bits); return n codes of the same length.
+    """Return the products of the codes of `A` and `B`, row by row, as vectors of ±1 (XNOR of bits).
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities:
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``. The product of two random codes is similar to neither.
