@@ -73,11 +73,11 @@ class GeneralizedNystroemPCA(Transformer):
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. With
         False, they are the directions of Yun et al., which are not orthogonal and whose lengths are only close to 1.
     truncation : float, optional
-        The threshold gamma of Yun et al., Section V-B: `fit` raises an error if s, the `n_components`-th largest
-        singular value of W, is too small. C holds the sampled rows with all d features, centred if `center`; W holds
-        the r sampled features of C. The least s^2 is gamma (r / d) ||C||_1 ||C||_inf, where the norms are the largest
-        sum of absolute values of a column and of a row. With ``sampling="norm"``, it is gamma ||W||_F^2. Without
-        `truncation`, `fit` raises an error only if s is as small as its rounding error.
+        The threshold gamma of Yun et al., Section V-B. C holds the sampled rows with all d features, centred if
+        `center`; W holds the r sampled features of C; s is the `n_components`-th largest singular value of W. `fit`
+        raises an error if s^2 is below gamma (r / d) ||C||_1 ||C||_inf. Here ||C||_1 is the largest sum of absolute
+        values of a column, and ||C||_inf that of a row. With ``sampling="norm"``, the limit of s^2 is gamma ||W||_F^2.
+        Without `truncation`, `fit` raises an error only if s is as small as its rounding error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
@@ -111,16 +111,18 @@ class GeneralizedNystroemPCA(Transformer):
     With ``sampling="uniform"``, the sample depends only on the parameters and the shape of the data, not on the source.
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
-    accumulates P = C^T W (`truncation` defines C and W) in one pass over the rows, and keeps only as many rows as it
-    needs to rotate the directions. P is a float64 matrix of n_features x number of sampled features. Both ways give the
-    same subspace up to rounding. `fit` cannot use P in three cases: with `truncation`, with ``sampling="norm"``, and
-    for a stream if `sample_fraction` is an integer. In these cases, it raises an error if the sampled rows do not fit.
-    When `fit` computes P from float32 data, it raises an error if one of the `n_components` largest singular values of
-    W is at most 0.0014 times the largest, because it may be a rounding error.
+    accumulates P = C^T W (`truncation` defines C and W) in one pass over the rows. P is a float64 matrix of shape
+    (n_features, number of sampled features). Both ways give the same subspace up to rounding. But with P, `fit` rotates
+    the directions to the principal axes of only a part of the sampled rows, because it keeps no more of them. `fit`
+    cannot use P in three cases: with `truncation`, with ``sampling="norm"``, and for a stream if `sample_fraction` is
+    an integer. In these cases, it raises an error if the sampled rows do not fit. When `fit` computes P from float32
+    data, it raises an error if one of the `n_components` largest singular values of W is at most 0.0014 times the
+    largest, because it may be a rounding error.
 
-    **Precision.** `fit` multiplies float32 rows in float32, or in float64 if the smallest of the `n_components`
-    singular values is below a thousandth of the largest. `transform` subtracts the mean only after the product, so
-    float32 loses three digits if the mean lies 1000 standard deviations from 0.
+    **Precision.** The directions are products of the sampled rows and the singular vectors of W. For dense float32
+    rows, `fit` computes these products in float32, or in float64 if the `n_components`-th singular value of W is below
+    a thousandth of the largest. `transform` subtracts the mean only after the product, so float32 loses three digits if
+    the mean lies 1000 standard deviations from 0.
 
     With ``sampling="uniform"``, `fit` does not check rows outside the sample for NaN; `transform` checks all its rows.
     The error bound in Theorem 2 of Yun et al. is vacuous (it exceeds ||X||_F for all gamma <= 1); measure

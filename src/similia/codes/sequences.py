@@ -80,8 +80,8 @@ _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting
 class NGramEncoder(SeededEncoder):
     """Encode a string as the bitwise majority or the sum of the vectors of its n-grams.
 
-    An n-gram is n consecutive letters. Each letter has a random vector, and `binding` says how the vector of an n-gram
-    is made from those of its letters.
+    An n-gram is n consecutive letters. Each letter has a random vector of +1 and -1, stored as bits 1 and 0. `binding`
+    says how the vector of an n-gram is made from those of its letters.
 
     Parameters
     ----------
@@ -91,9 +91,10 @@ class NGramEncoder(SeededEncoder):
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
-        How to combine the letter vectors of an n-gram, each shifted by the letter's position in the n-gram: "multiply"
-        takes their product, so different n-grams are dissimilar; "add" takes their bitwise majority, so n-grams that
-        share letters at the same positions are similar.
+        How to combine the letter vectors of an n-gram. Each vector is first shifted cyclically (as by ``numpy.roll``)
+        by the position of its letter in the n-gram. "multiply" takes the elementwise product of the shifted vectors of
+        ±1, so different n-grams are dissimilar. "add" takes their elementwise majority, so n-grams that share letters
+        at the same positions are similar.
     output : {"bits", "counts"}, default="bits"
         What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or their sum, in which
         bit 1 counts as +1 and bit 0 as -1 ("counts").
@@ -173,8 +174,9 @@ class SequenceEncoder(RangeEncoder):
     """Encode a time series as one hypervector: the majority or the sum of the vectors of its n-grams.
 
     Each value takes the random ±1 vector of its level (see `n_levels`). The vector of an n-gram (n consecutive values)
-    is the elementwise product of the vectors of its values, each shifted cyclically by its place in the n-gram. With
-    ``n=None``, single values take the place of n-grams, and their vectors are shifted by their positions in time.
+    is the elementwise product of the vectors of its values. Before the product, each of these is shifted cyclically (as
+    by ``numpy.roll``) by the position of its value in the n-gram. With ``n=None``, single values take the place of
+    n-grams, and their vectors are shifted by their positions in time.
 
     Parameters
     ----------

@@ -242,10 +242,10 @@ def quantise(
         Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
         they set the limits of the model: strings may hold only letters that occur in these objects, and no object may
         be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series become int16.
-        Columns of whole numbers up to 32767 stay as they are. Others are divided by a power of two and rounded. The
-        divisor is so large that numbers twice as large as in these objects still fit into int16. With ``RBF`` and
-        ``DTW``, all columns have the same divisor. `X` is needed with "whole" if the model projects your own vectors or
-        makes codes with one of the three encoders, because such models store no objects.
+        Columns of whole numbers up to 32767 stay as they are. Other columns are divided by a power of two and rounded.
+        This divisor may be below 1. It is the smallest one for which numbers twice as large as in these objects still
+        fit into int16. With ``RBF`` and ``DTW``, all columns have the same divisor. With "whole", a model without
+        landmarks needs `X`: one that projects your own vectors, or that makes codes with one of the three encoders.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.

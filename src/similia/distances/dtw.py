@@ -53,10 +53,10 @@ class DTW(ScaledDistance):
 
     A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
     `X` is converted to the dtype of `Y`, float32 or float64, which is also the dtype of the distances. The distance
-    between two series does not depend, not even in its last bit, on the other series in the call. Its relative error is
-    below (m + n + p + 1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64, for lengths m and n and p channels. It
-    can be larger if two values, one of each series, differ by less than 1e-12 (float32) or 1e-33 (float64) times the
-    largest absolute value in both series: their difference may be inaccurate or count as 0.
+    between two series does not depend, not even in its last bit, on the other series in the call. For lengths m and n
+    and p channels, its relative error is below (m + n + p + 1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64.
+    The error can be larger for nearly equal values: if a value of x and one of y differ by less than 1e-12 (float32) or
+    1e-33 (float64) times the largest absolute value in both series, their difference may be inaccurate or count as 0.
 
     References
     ----------

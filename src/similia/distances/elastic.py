@@ -220,9 +220,10 @@ class TWE(EditDistance):
 
     Notes
     -----
-    TWE is a metric without a window; with one, the attribute ``facts.metric`` is False. Adding the same constant to
-    both series does not change the distance. As in Marteau and aeon, x_0 = y_0 = 0; any other common value would give
-    the same distance, since the first time points are always matched with each other.
+    Without a window, TWE is a metric. With a window, the triangle inequality fails, and the attribute ``facts.metric``
+    is False. Adding the same constant to both series does not change the distance. As in Marteau and aeon,
+    x_0 = y_0 = 0; any other common value would give the same distance, since the first time points are always matched
+    with each other.
 
     References
     ----------

@@ -77,7 +77,8 @@ class MMD(Distance):
         nodes:
 
         - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, where :math:`|a - b|^2` counts the bits that differ;
-        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`, which compares only second moments of the bits;
+        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; then d depends only on how often any two bits are both 1
+          in the graphlets of a graph;
         - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance between two histograms;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
     bandwidth : float, default=1.0

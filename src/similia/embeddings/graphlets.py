@@ -130,9 +130,9 @@ class GraphletSampling(Transformer):
     Labels, attributes, weights and directions are ignored. The samples of a graph depend on the seed and on the edges
     and node numbers of that graph, not on the other graphs in `X`. So equal graphs have equal vectors.
 
-    The optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2` uses only second moments of the bits, so different
-    distributions of patterns can have the same embedding. Random features, however many, contain no information that
-    the exact map (``n_components=None``) lacks, and they add noise.
+    With the optical kernel :math:`\|a\|^2 \|a'\|^2 + (a \cdot a')^2`, the vector of a graph depends only on how often
+    any two bits are both 1 in its patterns. So different distributions of patterns can have the same embedding. Random
+    features, however many, contain no information that the exact map (``n_components=None``) lacks, and they add noise.
 
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because the means of
     random features differ little from graph to graph.

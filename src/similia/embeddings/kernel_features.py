@@ -242,9 +242,13 @@ class FeatureWeights(Transformer):
     objects that have at least one of them.
 
     With the following kernels, the inner products of rows equal those of scikit-learn's
-    ``TfidfVectorizer(lowercase=False)`` with the same ``ngram_range``: ``Spectrum(k=(1, 5))`` for the analyzer "char"
-    (if no text has two white spaces in a row), ``Spectrum(k=(1, 5), boundaries="words")`` for "char_wb", and
-    ``Words((1, 2))`` for "word". Features that share a column cause small differences.
+    ``TfidfVectorizer(lowercase=False, ...)`` with these parameters:
+
+    - ``Spectrum(k=(1, 5))``: ``analyzer="char", ngram_range=(1, 5)``, unless a text has two white spaces in a row;
+    - ``Spectrum(k=(1, 5), boundaries="words")``: ``analyzer="char_wb", ngram_range=(1, 5)``;
+    - ``Words((1, 2))``: ``analyzer="word", ngram_range=(1, 2)``.
+
+    Features that share a column cause small differences.
 
     References
     ----------

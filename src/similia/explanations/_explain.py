@@ -151,9 +151,12 @@ def explain(
     parts at all. In both cases, `left_out` of the result says which places of x (letters, time points, nodes or points)
     matter: the model predicts up to about 80 times, each time without one place or a group of neighbouring places.
 
-    Two amounts stay `unexplained`. One is the entropy term of soft alignments (`SoftDTW`, `GlobalAlignment`). The other
-    belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function of x,
-    so `explain` replaces the signs by a linear approximation, and the error of this approximation stays unexplained.
+    Two amounts stay `unexplained`. The first belongs to `SoftDTW` and `GlobalAlignment`, which sum over all alignments
+    of x and y. Each part is the cost or log similarity of two matched time points, times the probability of this match.
+    The rest of the value comes from the entropy of the alignments, which is high if many are about equally good, and
+    from the terms of x and of y with themselves (if `divergence` or `normalize` is True). The second amount belongs to
+    `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function of x, so
+    `explain` replaces the signs by a linear approximation. The error of this approximation stays unexplained.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with

@@ -41,11 +41,12 @@ class GlobalAlignment(Kernel):
         Bandwidth s, in the units of the series. 1.0 rarely fits: call `suggest_bandwidth` with the training series, and
         try 0.5, 1 and 2 times the result (see Notes).
     triangular : int, default=0
-        Parameter T of the triangular kernel (Cuturi, 2011). 0 allows all alignments. With T > 0, only alignments count
-        whose pairs all have :math:`|i - j| < T`, and pairs with a larger :math:`|i - j|` have less weight: the local
-        similarity :math:`\kappa` is replaced by :math:`\omega\kappa' / (2 - \omega\kappa')`, with the Gaussian
-        :math:`\kappa' = e^{-\|u - v\|^2 / 2 s^2}` and :math:`\omega = \max(0, 1 - |i - j| / T)`. Series whose lengths
-        differ by T or more have similarity 0. The cost is O(T max(m, n)) instead of O(m n).
+        Parameter T of the triangular kernel (Cuturi, 2011). 0 allows all alignments. With T > 0, an alignment counts
+        only if all its pairs have :math:`|i - j| < T`. The larger :math:`|i - j|` is, the less weight a pair has: the
+        local similarity :math:`\kappa` is replaced by :math:`\omega\kappa' / (2 - \omega\kappa')`. Here
+        :math:`\omega = \max(0, 1 - |i - j| / T)` is the weight, and :math:`\kappa' = e^{-\|u - v\|^2 / 2 s^2}` is a
+        Gaussian. Series whose lengths differ by T or more have similarity 0. The cost is O(T max(m, n)) instead of
+        O(m n).
     normalize : bool, default=True
         Divide by sqrt(k(x, x) k(y, y)).
 

@@ -141,8 +141,8 @@ class Optical(Kernel):
 
     Notes
     -----
-    The kernel is not characteristic: it compares only second moments. Two distributions with the same E x x^T (and, if
-    `bias` is above 0, the same E x) have maximum mean discrepancy 0.
+    The kernel is not characteristic: it cannot distinguish two distributions with the same second moments E x x^T (and,
+    if `bias` is above 0, the same means E x). Their maximum mean discrepancy is 0.
 
     The formula is for Gaussian b. If the entries of b instead have random phases but all the same magnitude
     :math:`\tau`, the mean product is smaller by :math:`\tau^4`.

@@ -273,8 +273,9 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     true label with the chosen probability (the coverage) or more. For "cross", this holds approximately in practice;
     the guaranteed probability is only about 2 coverage - 1 (0.8 for a coverage of 0.9), if there are many calibration
     objects. The coverage is an average over all objects or, with `by_class`, over those of each class. A set is empty
-    if all labels are too strange, and holds several labels if the model cannot tell them apart. If a class is missing
-    from the training objects of a model, such as that of a fold, the model gives it the probability 0.
+    if all labels are too strange, and holds several labels if the model cannot tell them apart. A class may be missing
+    from the training objects of a model, for example if all objects of the class are in one fold. The model then gives
+    this class the probability 0.
 
     Probabilities and decision values are rounded to float32 before they are compared, because their last digits depend
     on the processor. Equal scores count as equally strange, so ties make sets larger, never smaller. The random

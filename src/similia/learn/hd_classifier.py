@@ -156,8 +156,8 @@ class HDClassifier(ByPrototypes):
         Factor by which `predict_proba` multiplies the scores; None if there are no probabilities.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8)) or int8 (n_classes, d)
         The rounded prototypes, only with `prototype_bits`: packed signs for 1 bit, otherwise integers. Predictions on a
-        small device need only these, `intercept_` and one factor for each class. A saved model holds `prototypes_` too,
-        so it is not smaller.
+        small device need only the rounded prototypes, `intercept_` and a scale factor for each class; the method
+        `in_integers` returns these three. A saved model holds `prototypes_` too, so it is not smaller.
     running_ : ndarray of float64 (2, n_classes, d)
         State of `partial_fit`, only with "averaged" and "margin". ``running_[0]`` holds the prototypes after the last
         sample. ``running_[1]`` is the sum of all corrections, each multiplied by the number of samples visited before

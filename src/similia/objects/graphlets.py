@@ -131,9 +131,10 @@ def sample_graphlets(
 
     Notes
     -----
-    Some walks rarely reach new nodes, for example if `flyback` is near 1. To bound the time, a walk that has not seen
-    enough nodes after 64 steps jumps to a new node, each with the probability that the walk would meet it next. Another
-    64 steps may follow, and so on.
+    Some walks rarely reach new nodes, for example if `flyback` is near 1. To bound the time, a walk that is not
+    finished after 64 steps jumps to an unvisited node. It reaches each such node with the probability that the node
+    would have been the next new one of the walk. So jumps do not change the distribution of the graphlets. Another 64
+    steps may follow, and so on.
 
     References
     ----------

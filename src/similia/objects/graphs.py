@@ -49,15 +49,16 @@ def as_graphs(
         - an RDKit ``Mol``, which gets the labels and details that `from_smiles` describes;
         - a `GraphBatch` of one graph.
 
-        A data frame with a single column of graphs is also accepted. A `GraphBatch` is returned unchanged, and a path
-        is read by `read_tudataset`; the other parameters do not affect these two.
+        A data frame with a single column of graphs is also accepted. If `X` itself is a `GraphBatch`, it is returned
+        unchanged; if it is a path, `read_tudataset` reads it. In these two cases, the other parameters have no effect.
     node_label, node_attributes, edge_label, edge_weight : str or None
         Names under which networkx and igraph graphs hold node labels, node attributes, edge labels and edge weights.
         Data under the default names are optional; if you give another name, at least one graph must have data under it.
         If `node_attributes` is a list of names, the numbers or vectors under these names are put side by side. Set one
-        of the four parameters to None, or `node_attributes` to an empty list, to ignore its kind of data; this works
-        for all forms of graphs. ``node_label=None`` also ignores ``node_details``, properties of atoms that
-        `from_smiles` describes. Integer labels are kept; other labels become a 64-bit hash of their text.
+        of the four parameters to None (or `node_attributes` to an empty list) to ignore these labels, attributes or
+        weights. This works for a sequence of graphs of any form. ``node_label=None`` also ignores ``node_details``,
+        properties of atoms that `from_smiles` describes. Integer labels are kept; other labels become a 64-bit hash of
+        their text.
 
     Returns
     -------

@@ -71,9 +71,9 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
         If `X` is not a sequence; if it is a single series of one channel; if it is a table of several columns, some of
         which do not hold numbers; or if a series does not hold real numbers.
     ValueError
-        If `X` or a series is empty; if a series holds NaN or infinity, or has a different number of channels than the
-        first series; if a table of numbers has only one column, or a column such as "time" or "id", which suggests a
-        row for each time point (`series_from_long` reads such long tables); or if `axes` is invalid or missing. The
+        If `X` or a series is empty; if a series holds NaN or infinity; if the series differ in their number of
+        channels; or if `axes` is invalid or missing. Also if a table of numbers has only one column, or a column such
+        as "time" or "id": it probably has a row for each time point, and `series_from_long` reads such long tables. The
         message names the series.
 
     Examples

@@ -31,7 +31,7 @@ _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
 
 
 class EffectiveDimension(NamedTuple):
-    """Numbers p and c such that c r^(-p) balls of radius r, but at least one, are enough to cover the objects.
+    """Numbers p and c such that, for every r > 0, max(1, c r^(-p)) balls of radius r are enough to cover the objects.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     delta : float
         Acceptable probability of a larger error, in (0, 1).
     effective_dimension : float
-        A number p >= 0 such that, for every r, ``constant * r**-p`` balls of radius r, but at least one, can cover the
-        objects. The function `effective_dimension` estimates p and `constant`.
+        A number p >= 0 such that, for every r > 0, ``max(1, constant * r**-p)`` balls of radius r are enough to cover
+        the objects. The function `effective_dimension` estimates p and `constant`.
     gamma : float
         The parameter `gamma` of `similia.D2KE`, above 0.
     constant : float, default=1.0
@@ -223,9 +223,10 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     This is Proposition 1 of Wu et al., "D2KE: From Distance to Kernel and Embedding", for the R features of the model
     instead of infinitely many. Feature j is phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), where omega_j is a random
     object, and the model is f(x) = w . phi(x) + b with weights w and intercept b. By the triangle inequality, phi_j(x)
-    and phi_j(y) differ by at most R^(-1/2) gamma d(x, y), hence L = gamma \|w\|. After a StandardScaler with scales s,
-    w is coef / s. A distance without the attribute ``facts``, such as a function of your own, is assumed to be a
-    metric.
+    and phi_j(y) differ by at most R^(-1/2) gamma d(x, y). The squares of these R differences add up to at most
+    (gamma d(x, y))^2, so \|phi(x) - phi(y)\| <= gamma d(x, y). By the Cauchy-Schwarz inequality, f(x) and f(y) differ
+    by at most \|w\| \|phi(x) - phi(y)\|, hence L = gamma \|w\|. After a StandardScaler with scales s, w is coef / s. A
+    distance without the attribute ``facts``, such as a function of your own, is assumed to be a metric.
 
     Examples
     --------
@@ -294,11 +295,11 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
 
     .. math:: s = \left\lceil \frac{2 (N \log 2 + \log(1 / \delta))}{\epsilon^2} \right\rceil.
 
-    This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. Proof: take any set of the N graphlets. The
-    histogram estimates the probability of this set. By Hoeffding's inequality, the estimate is too high by eps / 2 or
-    more with probability at most exp(-s eps^2 / 2). The L1 distance is twice the largest such error over all 2^N sets,
-    so it reaches eps with probability at most 2^N exp(-s eps^2 / 2), which is delta or less. If a graph contains only M
-    < N different graphlets, M may replace N.
+    This is Theorem 4 of Ghanem et al., who take it from Shervashidze et al. Proof: take any subset of the N graphlets.
+    The histogram estimates the probability of drawing a graphlet of this subset. By Hoeffding's inequality, the
+    estimate is too high by eps / 2 or more with probability at most exp(-s eps^2 / 2). The L1 distance is twice the
+    largest such error over all 2^N subsets, so it reaches eps with probability at most 2^N exp(-s eps^2 / 2), which is
+    delta or less. If a graph contains only M < N different graphlets, M may replace N.
 
     References
     ----------

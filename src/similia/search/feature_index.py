@@ -120,7 +120,7 @@ class FeatureIndex(BaseEstimator):
     Attributes
     ----------
     kernel_ : kernel
-        Copy of `kernel` made by `fit`, with settings that depend on the data replaced by their values.
+        Copy of `kernel` made by `fit`. Settings that depend on the objects have the values that `fit` chose.
     ids : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
 
@@ -291,7 +291,10 @@ class FeatureIndex(BaseEstimator):
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
-        """Remove all objects, but learn from `X` the settings that depend on data, such as the number of columns."""
+        """Remove all objects from this index and return the index.
+
+        `X` determines settings that depend on the objects, such as the number of columns. Its objects are not added.
+        """
         check_kernel(self.kernel)
         if is_lazy(X):
             raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
@@ -304,7 +307,7 @@ class FeatureIndex(BaseEstimator):
         return self
 
     def segment(self) -> Segment:
-        """Return the contents of an index that is not empty, without removed objects, as one ``Segment``."""
+        """Return all objects of this index, which must not be empty, as one ``Segment`` (ids and inverted lists)."""
         with lock_of(self).reading():
             if len(self._segments) == 1 and not self._segments[0].dead.any():
                 return self._segments[0]
@@ -315,8 +318,9 @@ class FeatureIndex(BaseEstimator):
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids, next_id: int) -> Self:
         """Return a new index with the settings of this empty one, filled with objects in the order of their `ids`.
 
-        Each pair in the list `kept` holds a ``Segment`` of another index, and the ids of the objects in it that the new
-        index takes over. `X` holds the objects with the remaining `ids`. `next_id` is greater than all ids ever used.
+        An index stores its objects in groups, each a ``Segment``. Each pair in the list `kept` holds a segment of
+        another index and ids of objects in this segment; the new index takes over these objects. `X` holds the objects
+        with the remaining `ids`. `next_id` is greater than all ids ever used.
         """
         index = twin_of(self)
         index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]

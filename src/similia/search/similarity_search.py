@@ -93,8 +93,8 @@ class SimilaritySearch(BaseEstimator):
           ``make_pipeline(Nystroem(kernel, 256), SignRandomProjection(256))``.
         - If the last step of a pipeline is a `similia.search.VectorIndex`, the vectors that enter this step are
           compared. The candidates are the objects with the nearest vectors.
-        - With a `similia.search.FeatureIndex`, the candidates are the nearest objects by the distance of the kernel of
-          this index.
+        - A `similia.search.FeatureIndex` has a kernel k of its own. The candidates are the objects x with the smallest
+          distances ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))`` to the query y.
         - "auto" tries codes, vectors and features on a sample of the objects. For strings, the features are substrings
           of k letters, for three values of k. For other objects, they are the explicit features of the kernel, if it
           has any. Recall is the share of the true neighbours that are among the candidates. "auto" keeps the cheapest
@@ -401,9 +401,10 @@ class SimilaritySearch(BaseEstimator):
         folder : str or path
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
-            Whether to replace an existing search; if writing fails, the old one stays. Two kinds of searches are never
-            replaced. A search made by the command ``similia index`` would lose its record of the files that were added.
-            A search to which ``similia.search.on_disk.SearchFolder`` added objects with names would lose these names.
+            Whether to replace an existing search; if writing fails, the old one stays. A search made by the command
+            ``similia index`` is never replaced, since it would lose its record of the files that were added. Nor is a
+            search to which ``similia.search.on_disk.SearchFolder`` added objects with names, since it would lose these
+            names.
         """
         from similia.search.on_disk import save_search
 

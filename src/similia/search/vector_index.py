@@ -258,7 +258,7 @@ class VectorIndex(BaseEstimator):
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
-        """Learn the mean of vectors and draw a rotation, as `fit` does, but leave this index empty."""
+        """Learn the mean of vectors and draw a rotation, as `fit` does, but leave this index empty; return it."""
         check_choice(self.bits, "bits", _BITS)
         random = generator(self.random_state)
         if isinstance(X, Source):

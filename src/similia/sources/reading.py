@@ -66,7 +66,7 @@ class Reading:
         missing numbers; in `read_objects` also those without a label. "stop" raises; "skip" leaves them out and counts
         them.
     skipped : path, optional
-        CSV file to write, with the line number of each skipped row (in a binary file, the row number), and the reason.
+        CSV file to write: for each skipped row, its line number (in a binary file, its row number) and the reason.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Reading:
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return those of the given names of options whose values are not the defaults."""
+        """Return a list of those `names` whose options differ from their defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 

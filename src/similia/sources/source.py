@@ -38,7 +38,7 @@ class Chunk:
         Number of bytes of the file read so far; for ``.gz``, of the compressed file. For an iterable, approximate bytes
         of the objects so far. 0 for a Dask collection, or a file that was read as a whole.
     labels : list, optional
-        Labels as stored in the file, if it has labels and is not read as a whole (as ``.ts`` and ``.npz`` are).
+        Labels as stored in the file; None if it has none, or is read as a whole (as ``.ts`` and ``.npz`` are).
     lines : ndarray of int, shape (stop - start,), optional
         Line of a text file in which each object begins; all lines count, from 1.
     rows : ndarray of int, shape (stop - start,), optional
