@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
 
 import similia as sm
@@ -14,7 +17,7 @@ from similia.embeddings.vectors import SeriesVectors
 from similia.objects import n_objects
 from similia.selection._evaluate import Evaluator
 from similia.selection._ladder import ladder
-from similia.selection.folds import checked_targets, number_of_folds, recognised
+from similia.selection.folds import checked_targets, number_of_folds, ordered, recognised
 
 
 def test_sparse_rows_are_vectors():
@@ -52,6 +55,22 @@ def test_targets_that_cannot_be_learnt(y, sentence):
     task = "regression" if y == [0.5] * 12 else "auto"
     with pytest.raises(ValueError, match=sentence):
         choose(X, np.array(y, dtype=object) if None in y else y, cv=4, task=task)
+
+
+@given(st.lists(st.integers(1, 7), min_size=2, max_size=6), st.integers(0, 2**32 - 1))
+def test_every_fold_of_accepted_classes_has_two_of_them(sizes, seed):
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    enough = sum(size >= 3 for size in sizes) >= 2 or sum(size >= 2 for size in sizes) >= 4
+    alone = sizes.count(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            folds = number_of_folds(y, "classification", 3)
+        except ValueError:
+            assert not enough or len(y) < 6 or 2 * alone > len(sizes)
+            return
+    order = ordered(y, "classification", folds, np.random.default_rng(seed))
+    assert all(len(np.unique(y[order.objects[order.fold == fold]])) >= 2 for fold in range(folds))
 
 
 def test_classes_of_two_objects_each_are_learnt():

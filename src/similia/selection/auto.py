@@ -329,8 +329,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
         In `fit`, if
 
         - y has missing values, fractional labels, or another length than X;
-        - y has one class, or so few objects of others that a third of the objects, dealt out class by class, may have
-          one class only (two classes of three objects, or three of two, are enough); or most classes have one object;
+        - y has one class, most of its classes have only one object, or a third of the objects, dealt out class by
+          class, would have one class (two classes of three objects or more, or four of two or more, are enough);
         - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.

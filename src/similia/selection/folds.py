@@ -93,8 +93,8 @@ def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
 def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     """Return `folds` or, with a warning, fewer (at least 3) if a class is smaller; raise if a fold has one class only.
 
-    The nested estimate trains on one fold of three. Two classes of three objects reach all folds, but so do three
-    classes of two.
+    The nested estimate trains on one fold of three. Two classes of three objects or more reach every fold. Of four
+    classes of two or more, at most two miss the same fold: a class between them has it.
     """
     hint = "" if as_numbers(classes) is None else "; AutoRegressor predicts numbers"
     if len(classes) == 1:
@@ -108,7 +108,8 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     in_turn = np.repeat(np.arange(len(counts)), counts)  # as `ordered` deals the objects out to the folds
     if min(len(np.unique(in_turn[fold::_LEAST])) for fold in range(_LEAST)) < 2:
         raise ValueError(
-            f"{has}, and at least two classes need {_LEAST} or more; leave the class out or merge it with another"
+            f"{has}, and at least two classes need {_LEAST} or more, or four classes 2 or more; leave the class out or "
+            "merge it with another"
         )
     fewer = max(_LEAST, least)
     so = f"so there are {fewer} folds instead of {folds}" if fewer < folds else f"fewer than the {folds} folds"
