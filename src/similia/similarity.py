@@ -340,7 +340,7 @@ def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
 
 # ---- functions of two objects
 def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
-    """Turn a Python function of two objects into a kernel of two collections.
+    """Turn a Python function of two objects into a kernel or distance of two collections.
 
     Parameters
     ----------
@@ -357,7 +357,10 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     Returns
     -------
     Pairwise
-        A kernel ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``.
+        A callable ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``. Estimators
+        take it as a kernel in their parameter `kernel`, and as a distance in their parameter `distance`. For other
+        parameters, such as `similarity` of `similia.search.knn_graph`, wrap a distance in
+        `similia.distances.FromFunction` instead.
 
     Examples
     --------

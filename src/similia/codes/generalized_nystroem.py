@@ -112,12 +112,12 @@ class GeneralizedNystroemPCA(Transformer):
 
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
     accumulates P = C^T W (`truncation` defines C and W) in one pass over the rows. P is a float64 matrix of shape
-    (n_features, number of sampled features). Both ways give the same subspace up to rounding. But with P, `fit` rotates
-    the directions to the principal axes of only a part of the sampled rows, because it keeps no more of them. `fit`
-    cannot use P in three cases: with `truncation`, with ``sampling="norm"``, and for a stream if `sample_fraction` is
-    an integer. In these cases, it raises an error if the sampled rows do not fit. When `fit` computes P from float32
-    data, it raises an error if one of the `n_components` largest singular values of W is at most 0.0014 times the
-    largest, because it may be a rounding error.
+    (n_features, number of sampled features). Both ways give the same subspace up to rounding. But with P, `fit` keeps
+    only some of the sampled rows, and rotates the directions to the principal axes of these. `fit` cannot use P in
+    three cases: with `truncation`, with ``sampling="norm"``, and for a stream if `sample_fraction` is an integer. In
+    these cases, it raises an error if the sampled rows do not fit. If `fit` computes P from float32 data, it raises an
+    error if the `n_components`-th singular value of W is at most 0.0014 times the largest. A singular value as small as
+    this may consist of rounding errors.
 
     **Precision.** The directions are products of the sampled rows and the singular vectors of W. For dense float32
     rows, `fit` computes these products in float32, or in float64 if the `n_components`-th singular value of W is below
@@ -207,8 +207,8 @@ class GeneralizedNystroemPCA(Transformer):
         """Add a chunk of rows to the sample and recompute the directions.
 
         After the last chunk, the result equals `fit` on all rows, bit for bit. The kept rows must fit into half of
-        ``similia.config(max_memory=...)``. A model that was fitted by `fit`, copied or loaded has no rows to continue
-        from, so its `partial_fit` raises an error.
+        ``similia.config(max_memory=...)``. After `fit`, a model keeps no rows to
+        continue from, nor does a copied or loaded model; `partial_fit` then raises an error.
 
         Parameters
         ----------

@@ -73,8 +73,9 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return random codes for n levels of a quantity, shape (n, n_bits // 8); near levels have similar codes.
 
     The code of level 0 is random. All bit positions are put in a random order, and level i differs from level 0 in the
-    first ``i * n_bits / (2 (n - 1))`` of them, rounded. Up to this rounding, levels i and j have the similarity ``1 -
-    |i - j| / (n - 1)``; it is exactly 0 for the first and the last.
+    first ``i * n_bits / (2 (n - 1))`` of them, rounded. The `similarity` of two codes is 1 - 2 (number of differing
+    bits) / n_bits. For levels i and j, it is ``1 - |i - j| / (n - 1)`` up to the rounding. For the first and the last
+    level, it is exactly 0.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
 
 
 def bind(A: npt.ArrayLike, B: npt.ArrayLike) -> Codes:
-    """Return the products of the codes of `A` and `B`, row by row, as vectors of ±1 (XNOR of bits).
+    """Return the codes of the products of `A` and `B`, row by row; bits stand for ±1, so the product is their XNOR.
 
     Binding is commutative, associative and its own inverse: ``bind(bind(A, B), B) == A``. It preserves similarities:
     ``similarity(bind(A, C), bind(B, C)) == similarity(A, B)``. The product of two random codes is similar to neither.

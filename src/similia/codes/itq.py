@@ -98,8 +98,8 @@ class ITQ(_CentredSigns):
 
     ================================== ====================================================================
     full PCA + ITQ                     ``make_pipeline(PCA(64), ITQ(64))``, from ``sklearn.decomposition``
-    generalized Nyström PCA + ITQ      ``make_pipeline(GeneralizedNystroemPCA(64), ITQ(64))``; the non-uniform
-                                       sampling of Yun et al. is ``sampling="norm"``
+    generalized Nyström PCA + ITQ      ``make_pipeline(GeneralizedNystroemPCA(64), ITQ(64))``; for the non-uniform
+                                       sampling of Yun et al., set ``sampling="norm"`` in the first step
     random projection + ITQ            ``make_pipeline(GaussianRandomProjection(64), ITQ(64))``, from
                                        ``sklearn.random_projection``
     signs of principal components      ``make_pipeline(PCA(64), SignCodes())``

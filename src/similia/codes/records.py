@@ -54,9 +54,9 @@ class RecordEncoder(HypervectorEncoder):
         `encoder` is a transformer that returns hypervectors: packed bits (uint8) or numbers. The hypervectors of all
         encoders must have the same length, counted in bits or numbers.
     output : {"bits", "counts"}, default="bits"
-        Each encoder has a random vector of ±1, its role. `transform` multiplies each hypervector by the role of its
-        encoder (packed bits are read as ±1: bit 1 is +1, bit 0 is -1) and adds the products of a record. It returns
-        these sums ("counts"), or their signs as packed bits, that is, the bitwise majority ("bits").
+        Each encoder has a random vector of ±1, its role. For each record, `transform` multiplies the hypervector from
+        each encoder by the role of this encoder, and adds up the products. "counts" returns the sums, "bits" their
+        signs as packed bits. In the products, bit 1 of a packed hypervector counts as +1, and bit 0 as -1.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws the roles and the vector that breaks ties. It does not seed the
         encoders, which have their own `random_state`.
@@ -68,7 +68,7 @@ class RecordEncoder(HypervectorEncoder):
     roles_ : ndarray of uint8, shape (n_encoders, n_bits // 8)
         The role of each encoder.
     ties_ : ndarray of uint8, shape (1, n_bits // 8)
-        Random vector whose bits decide ties of the majority.
+        Random vector whose bits decide ties, the positions at which a sum is 0.
 
     Notes
     -----

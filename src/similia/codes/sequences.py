@@ -173,10 +173,10 @@ class NGramEncoder(SeededEncoder):
 class SequenceEncoder(RangeEncoder):
     """Encode a time series as one hypervector: the majority or the sum of the vectors of its n-grams.
 
-    Each value takes the random ±1 vector of its level (see `n_levels`). The vector of an n-gram (n consecutive values)
-    is the elementwise product of the vectors of its values. Before the product, each of these is shifted cyclically (as
-    by ``numpy.roll``) by the position of its value in the n-gram. With ``n=None``, single values take the place of
-    n-grams, and their vectors are shifted by their positions in time.
+    Each value takes the random ±1 vector of its level (see `n_levels`). In an n-gram (n consecutive values), the vector
+    of each value is shifted cyclically (as by ``numpy.roll``) by the position of the value in the n-gram. The
+    elementwise product of the shifted vectors is the vector of the n-gram. With ``n=None``, single values take the
+    place of n-grams, and their vectors are shifted by their positions in time.
 
     Parameters
     ----------

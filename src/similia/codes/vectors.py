@@ -140,12 +140,13 @@ class LevelEncoder(RangeEncoder):
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     low, high : float or array of shape (n_features,), optional
-        Numbers of the first and the last level; by default the smallest and the largest number of each feature in
-        `fit`. Numbers outside this range are clipped to it.
+        Range of each feature: the values that the first and the last level stand for. By default, these are the
+        smallest and the largest value of the feature in `fit`. Numbers outside this range are clipped to it.
     output : {"bits", "counts"}, default="bits"
-        Each feature has a random vector, the role. A number is encoded as the product of two vectors of ±1 (bit 1 is
-        +1, bit 0 is -1): the vector of the level and the role of the feature. `transform` returns for each row the
-        bitwise majority of these products, packed ("bits"), or their sum, n_bits whole numbers ("counts").
+        How `transform` combines the vectors of the numbers in a row: "bits" returns their bitwise majority, packed, and
+        "counts" returns their sum, n_bits whole numbers. The vector of a number is the product of two vectors of ±1
+        (bit 1 is +1, bit 0 is -1): that of its level, and the role, a random vector of its feature. If there is only
+        one feature, it is the vector of the level alone.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
@@ -154,7 +155,7 @@ class LevelEncoder(RangeEncoder):
     n_features_in_ : int
         Number of features seen in `fit`.
     low_, high_ : ndarray of float64, shape (n_features,)
-        Numbers of the first and the last level of each feature.
+        The values that the first and the last level of each feature stand for.
     levels_ : ndarray of uint8, shape (n_levels, n_bits // 8)
         Packed vectors of the levels, the same for all features.
     roles_ : ndarray of uint8, shape (n_features, n_bits // 8)

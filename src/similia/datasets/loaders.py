@@ -361,7 +361,8 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     name : str
         Name of a data set, as in `fetch`. Sets with a published training and test part, such as ``"CTCF"`` and
         ``"gunpoint"``, have one split. ``"NCI1"``, ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have ten: the folds
-        of Errica et al., with the validation objects of each fold added to its training objects.
+        of Errica et al., with the validation objects of each fold added to its training objects. These folds are read
+        from ``splits/NAME.json`` in a folder listed in the environment variable ``SIMILIA_DATA`` (see `fetch`).
 
     Returns
     -------
@@ -371,11 +372,9 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     Raises
     ------
     ValueError
-        If the name is unknown, the set has no published splits, or ``splits/NAME.json``, the file of its folds, is
-        damaged.
+        If the name is unknown, the set has no published splits, or ``splits/NAME.json`` is damaged.
     FileNotFoundError
-        If the file of the folds, or the data set, is not offered for download and is in no folder listed in
-        ``SIMILIA_DATA``.
+        If ``splits/NAME.json``, or a data set that cannot be downloaded, is in no folder listed in ``SIMILIA_DATA``.
 
     References
     ----------

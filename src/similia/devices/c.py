@@ -56,10 +56,10 @@ def export_c(
     folder : path
         Folder for the files; it is made if it does not exist.
     X : collection of objects, optional
-        Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
-        they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The test
-        program checks the first 20 of them or, without `X`, the first 20 landmarks. A model without landmarks needs
-        `X`. There is one exception: a quantised model that makes codes with `similia.LevelEncoder`,
+        Objects such as the training objects. Together with the landmarks (the objects with which the model compares all
+        others), they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The
+        test program checks the first 20 of them or, without `X`, the first 20 landmarks. A model without landmarks
+        needs `X`. There is one exception: a quantised model that makes codes with `similia.LevelEncoder`,
         `similia.SequenceEncoder` or `similia.NGramEncoder` can be written without `X`, and the test program then checks
         nothing.
     name : str, default="model"

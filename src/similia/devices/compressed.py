@@ -41,14 +41,15 @@ class Size:
     Attributes
     ----------
     n_landmarks, n_bits, prototype_bits : int
-        Number of landmarks to choose, bits per code, and bits per component of a prototype. If fewer landmarks already
-        represent every training object exactly, the model has only those.
+        Number of landmarks (training objects with which all objects are compared), bits per code (the row of bits that
+        represents an object), and bits per component of a prototype (the vector that stands for a class). If fewer
+        landmarks already represent every training object exactly, the model has only those.
     accuracy, error : float
         Mean accuracy over the folds, and its standard error.
     n_bytes, n_operations : int
         Total bytes of the model's tables, such as landmarks, projection and prototypes, and number of operations to
-        predict the label of the longest object. Both are those of the model of the first fold, as
-        `similia.devices.quantise` converts it for the device.
+        predict the label of the longest object. Both are counted for the model of the first fold, after
+        `similia.devices.quantise` has converted it for the device.
     """
 
     n_landmarks: int
@@ -66,14 +67,14 @@ class Size:
 
 @dataclass(frozen=True, repr=False)
 class Compressed:
-    """The result of `compress`.
+    """The result of `compress`: a smaller model, and the sizes (numbers of landmarks and bits) that were compared.
 
     Attributes
     ----------
     model : Pipeline
         The model of the chosen size, fitted to all objects. Give it to `similia.export_c`.
     chosen : Size
-        The chosen size.
+        The chosen size, with its accuracy in cross-validation and its bytes.
     sizes : list of Size
         All sizes that were tried, the one with the fewest bytes first.
     """
@@ -134,9 +135,9 @@ def compress(
     Returns
     -------
     Compressed
-        The model of the chosen size, fitted to all objects, and all sizes. Whatever `model` uses, the landmarks are
-        drawn by ``"rpcholesky"`` and the projection has ``method="hadamard"``. When printed, the result shows the
-        chosen size and the sizes that are more accurate than every smaller one.
+        The model of the chosen size, fitted to all objects, and a list of all sizes that were tried. Whatever `model`
+        uses, the landmarks are drawn by ``"rpcholesky"`` and the projection has ``method="hadamard"``. When printed,
+        the result shows the chosen size and the sizes that are more accurate than every smaller one.
 
     Raises
     ------

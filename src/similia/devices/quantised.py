@@ -108,10 +108,12 @@ class Quantised:
     model : Pipeline
         The pipeline that was quantised.
     input, linear, signs, prototypes
-        The stages of the model, in the order in which they run. Their classes are in ``similia.devices.inputs``
-        and ``similia.devices.stages``. `linear` and `signs` are None if `similia.LevelEncoder`,
-        `similia.SequenceEncoder` or `similia.NGramEncoder` makes the codes; `prototypes` is None if the pipeline makes
-        codes only.
+        The stages of the model, in the order in which they run. `input` turns an object into numbers, such as its
+        similarities to landmarks. `linear` turns these into coordinates, and `signs` packs the signs of projections of
+        the coordinates into a code. `prototypes` gives each class a score for the code; it is None if the pipeline
+        makes codes only. If `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` makes the
+        codes, `input` makes the same codes, and `linear` and `signs` are None. The classes of the stages are in
+        ``similia.devices.inputs`` and ``similia.devices.stages``.
     classes_ : ndarray or None
         Labels, in the order of the scores; None if the pipeline makes codes only.
     """
@@ -235,17 +237,17 @@ def quantise(
         - your own vectors.
 
         ``DTW`` of several channels needs ``local="sqeuclidean"``. ``StandardScaler``, ``MinMaxScaler`` without `clip`,
-        ``MaxAbsScaler`` and ``PCA`` of scikit-learn may come before the projection. In place of all these steps,
-        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` (with ``binding="multiply"``) can
-        make the codes.
+        ``MaxAbsScaler`` and ``PCA`` of scikit-learn may come before the projection, except after a kernel with
+        ``normalize=True``. In place of all these steps, `similia.LevelEncoder`, `similia.SequenceEncoder` or
+        `similia.NGramEncoder` (with ``binding="multiply"``) can make the codes.
     X : collection of objects, optional
-        Objects such as the training objects. Together with the landmarks (the training objects that the model stores),
-        they set the limits of the model: strings may hold only letters that occur in these objects, and no object may
-        be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series become int16.
+        Objects such as the training objects. Together with the landmarks (the objects with which the model compares all
+        others), they set the limits of the model: strings may hold only letters that occur in these objects, and no
+        object may be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series become int16.
         Columns of whole numbers up to 32767 stay as they are. Other columns are divided by a power of two and rounded.
         This divisor may be below 1. It is the smallest one for which numbers twice as large as in these objects still
-        fit into int16. With ``RBF`` and ``DTW``, all columns have the same divisor. With "whole", a model without
-        landmarks needs `X`: one that projects your own vectors, or that makes codes with one of the three encoders.
+        fit into int16. With ``RBF`` and ``DTW``, all columns have the same divisor. `X` is required if one of the
+        three encoders makes the codes and, with "whole", if the model projects your own vectors.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.

@@ -368,8 +368,8 @@ class SoftDTW(_Elastic):
     divergence : bool, default=True
         Whether to return the divergence d; otherwise return S. S is usually negative if x and y are similar, and
         estimators that take a distance raise an error for negative values. S(x, x) is rarely 0 and can exceed S(x, y).
-        So the attribute ``facts.identity`` is False for S; it says whether every object has distance 0 to itself (see
-        `similia.distances.Facts`).
+        The attribute ``facts.identity`` says whether every object has distance 0 to itself; it is True for d and False
+        for S (see `similia.distances.Facts`).
 
     Notes
     -----

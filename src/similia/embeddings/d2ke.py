@@ -50,8 +50,8 @@ class D2KE(ComparesObjects, Transformer):
         One of `similia.distances`, ``similia.pairwise(f)``, or a function of your own. ``distance(X, Y)`` returns a
         non-negative (n, m) array; it need not be a metric.
     n_components : int, default=1024
-        Number R of random objects. Not used if `objects` is a collection. `Representatives` are at most as many as the
-        training objects.
+        Number R of random objects. Not used if `objects` is a collection. If they are drawn by `Representatives` (see
+        `objects`), R is at most the number of training objects.
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`,
         `Mixture` and `Representatives`, or an object of your own with a method ``sample(X, n, rng)`` that returns n
@@ -88,10 +88,10 @@ class D2KE(ComparesObjects, Transformer):
 
     Notes
     -----
-    Random object j depends only on j, `seed_` and `sampler_`. It also depends on the training objects if the sampler
-    draws from these, as `Representatives` does. So a larger `n_components` only adds random objects, and does not
-    change `gamma_`. The features of an object do not depend on the other objects that are transformed. They are float32
-    if the distances are, else float64.
+    Random object j does not depend on `n_components`, but on j, `seed_` and `sampler_`. If the sampler draws from the
+    training objects, as `Representatives` does, it depends on these too. So a larger `n_components` only adds random
+    objects, and does not change `gamma_`. The features of an object do not depend on the other objects that are
+    transformed. They are float32 if the distances are, else float64.
 
     Standardise the columns before a linear model, as `similia.recipes.d2ke` does. If gamma is far below 1 / m (see
     `gamma`), exp(-gamma d) is approximately linear in d, so the standardised features hardly depend on gamma. If gamma

@@ -146,8 +146,9 @@ class HeatRandomFeatures(Transformer):
 
     References
     ----------
-    Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022 (where f has no factors
-    i^l); Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM", 2018.
+    Han, Zandieh & Avron, "Random Gegenbauer features for scalable kernel methods", ICML 2022 (where f is real: its
+    terms lack the powers of i); Zhao & Song, "Exact heat kernel on a hypersphere and its applications in kernel SVM",
+    2018.
 
     Examples
     --------

@@ -96,9 +96,9 @@ class MeanMapFeatures(Transformer):
     value. With ``reduce="mean"`` and independent frequencies, the variance of an estimate of the kernel is at most
     1 / m.
 
-    Coordinates with a large range dominate the distances, so standardise the coordinates first. A linear model sees
-    only the means of the features over the points. A support-vector machine with an RBF kernel on these means also sees
-    their interactions.
+    Coordinates with a large range dominate the distances, so standardise the coordinates first. A linear model on the
+    features adds up what each point contributes by itself. To learn which points occur together, use a support-vector
+    machine with an RBF kernel on the features.
 
     Turn graphs and series into sets with `similia.objects.GraphToSets` and `similia.objects.SeriesToSets`.
 

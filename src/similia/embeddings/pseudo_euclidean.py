@@ -61,8 +61,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         those with the largest absolute eigenvalues are kept. None keeps all whose eigenvalues are above rounding error.
     n_landmarks : int or None, default=None
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
-        training objects, all are taken, with a warning. None takes all n of
-        them: `fit` then computes n^2 distances, and decomposes their matrix in a time that grows with n^3.
+        training objects, all are taken, with a warning. None: all n training objects are landmarks; `fit` then computes
+        n^2 distances, and decomposes their matrix in a time that grows with n^3.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
 

@@ -64,9 +64,10 @@ class OpticalRandomFeatures(Transformer):
     r"""Optical random features of vectors, :math:`\phi(x) = m^{-1/2} |W x + b|^2`.
 
     W is a random complex matrix of m rows and b a random complex vector; squares are taken entry by entry. Inner
-    products of features are unbiased estimates of the kernel `similia.kernels.Optical` with the same `scale`
-    :math:`\varsigma` and `bias`. Without bias, an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r +
-    3 r^2) / m`, where r is the squared cosine of the angle between x and y.
+    products of features are estimates of the kernel `similia.kernels.Optical` with the same `scale`
+    :math:`\varsigma` and `bias`, unbiased unless `structured` or `quantize` is set. Without these two and without bias,
+    an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, where r is the squared cosine
+    of the angle between x and y.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class OpticalRandomFeatures(Transformer):
         Seed or generator from which `fit` draws W and b.
     scale : float, default=1.0
         Standard deviation :math:`\varsigma` of an entry of W: E|W_ij|^2 = scale^2, half of it from the real and half
-        from the imaginary part. The features are proportional to scale^2.
+        from the imaginary part. Without bias, the features are proportional to scale^2.
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b: E|b_j|^2 = bias^2. In an optical processing unit (OPU), which
         these features model, b is a reference beam. With a bias of 0, x and -x have equal features.
@@ -111,9 +112,9 @@ class OpticalRandomFeatures(Transformer):
     -----
     Output is float32 for float32 input, else float64. Quantised features are floats too, since this library reads uint8
     arrays as packed bits; for features Z, ``rint(Z / step_)`` gives the level numbers. The largest feature in `fit`
-    gets the highest level; in `transform`, larger features are clipped to it. With 8 bits, the mean feature is near
-    level 15 of 255, because features are roughly exponentially distributed; rounding adds less than 0.1 % to the
-    variance of a feature.
+    gets the highest level; in `transform`, larger features are clipped to it. Features are roughly exponentially
+    distributed, so the largest is about 17 times the mean: with 8 bits, the mean is only near level 15 of 255. Still,
+    rounding adds less than 0.1 % to the variance of a feature.
 
     *Structured.* Vectors are padded to p coordinates (a power of two, 64 or more). Each block of p rows of W is c U,
     where c is the constant given below and U = H D_3 H D_2 H D_1 p^(-3/2) is unitary. H is the Hadamard matrix, and
@@ -123,10 +124,9 @@ class OpticalRandomFeatures(Transformer):
     .. math:: \mathrm{E}\,\phi(x)^T \phi(y) = K(x, y) - \frac{\varsigma^4}{p^2 - p + 1} \sum_i x_i^2 y_i^2,
 
     with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)`. With a bias, x and y get one more coordinate,
-    :math:`\tau/\varsigma`. On average, an estimate is too small by less than K(x, y) / p^2, hence by at most a share of
-    2.5e-4. If m is a multiple
-    of p, the variance of an estimate is about 0.3 times that with independent rows (0.27 to 0.34 in measurements with
-    15 to 300 coordinates, 0/1 or Gaussian).
+    :math:`\tau/\varsigma`. On average, an estimate is too small by less than K(x, y) / p^2, which is at most 0.025 % of
+    K(x, y). If m is a multiple of p, the variance of an estimate is about 0.3 times that with independent rows (0.27 to
+    0.34 in measurements with 15 to 300 coordinates, 0/1 or Gaussian).
 
     Standardise the columns before a linear model: features are positive, so all vectors share a large common part.
 

@@ -120,22 +120,23 @@ def explain(
     Raises
     ------
     TypeError
-        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. For a prediction
-        without parts, `explain` tries to leave out places of x instead (see Notes), and raises this error only if that
-        is not possible.
+        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. If a prediction
+        has no parts, `explain` measures instead how it changes without some letters, time points, nodes or points of x
+        (see Notes). It raises this error only if that is not possible.
     ValueError
         If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 
     Notes
     -----
     **Models.** `explain` finds parts if the learner is a linear model, a support-vector machine, kernel ridge
-    regression, a Gaussian process, random or extremely randomised trees, `similia.learn.HDClassifier` or nearest
-    neighbours. For `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest centre
-    minus that to the nearest. For a `similia.learn.OutlierDetector` by neighbours, the explained value is the distance
-    to the k-th neighbour. For voting and calibrated models, `explain` explains one of the combined models, if possible
-    one that agrees with the overall prediction. If the targets were scaled linearly for training, the parts are in the
-    original units of the targets. If they were transformed in another way, the parts are in the transformed units, and
-    the `note` of the result gives the prediction in original units.
+    regression, a Gaussian process, random or extremely randomised trees, nearest neighbours, or
+    `similia.learn.HDClassifier` after a `similia.SignRandomProjection` with a `projection_`. For
+    `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest centre minus that to the
+    nearest. For a `similia.learn.OutlierDetector` by neighbours, the explained value is the distance to the k-th
+    neighbour. For voting and calibrated models, `explain` explains one of the combined models, if possible one that
+    agrees with the overall prediction. If the targets were scaled linearly for training, the parts are in the original
+    units of the targets. If they were transformed in another way, the parts are in the transformed units, and the
+    `note` of the result gives the prediction in original units.
 
     **Exactness.** The parts add up to the value exactly for alignments, set distances and kernels with features; for
     linear models on `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, where the parts are
@@ -153,10 +154,10 @@ def explain(
 
     Two amounts stay `unexplained`. The first belongs to `SoftDTW` and `GlobalAlignment`, which sum over all alignments
     of x and y. Each part is the cost or log similarity of two matched time points, times the probability of this match.
-    The rest of the value comes from the entropy of the alignments, which is high if many are about equally good, and
-    from the terms of x and of y with themselves (if `divergence` or `normalize` is True). The second amount belongs to
-    `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function of x, so
-    `explain` replaces the signs by a linear approximation. The error of this approximation stays unexplained.
+    The rest of the value comes from the entropy of the alignments, which is high if many are about equally good. With
+    `divergence` or `normalize`, it also comes from the comparisons of x with itself and of y with itself. The second
+    amount belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function
+    of x, so `explain` replaces the signs by a linear approximation. The error of this approximation stays unexplained.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with
@@ -208,7 +209,7 @@ def explain_classes(
     model: Any, X: Any, *, top: int = 5, n_members: int = 30, label_names: Mapping[int, str] | None = None,
     random_state: RandomState = 0,
 ) -> dict[Any, list[SharedPart]]:  # fmt: skip
-    """Return, for each class or cluster that a model predicts, the parts, such as substrings, that its members share.
+    """Return the parts, such as substrings, that the members of each predicted class or cluster share.
 
     For each class, `similia.explain` splits the decisions for some members, drawn at random, into the contributions of
     parts. The contributions of parts with the same name are then averaged over these members; a member without the part

@@ -38,9 +38,9 @@ class Part:
     contribution : float
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
-        Positions of the part in x and in y, ascending and counted from 0: those of letters of a string, nodes of a
-        graph, time points of a series or points of a set. Both are empty if the part has no position; without y, `in_y`
-        is empty.
+        Positions of the part in x and y, the explained objects: the numbers, counted from 0 and ascending, of letters
+        of a string, nodes of a graph, time points of a series or points of a set. Both arrays are empty if the part has
+        no position. `in_y` is empty, too, if only one object is explained.
 
     Examples
     --------
@@ -83,7 +83,8 @@ class Explanation:
     Attributes
     ----------
     value : float
-        The explained similarity, distance or decision, on the scale on which its parts add up; see `note`.
+        The explained number: a similarity or distance of two objects x and y, or a decision or prediction for an object
+        x. If parts add up only to its logarithm or its square, it is that logarithm or square; see `kind` and `note`.
     kind : str
         ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
         ``"prediction"``.
@@ -206,18 +207,19 @@ class Explanation:
         return [] if strings and self.listed_share >= FEW else self.groups
 
     def to_text(self, rest_in: str = "") -> str:
-        """Return the explanation as text: a table of parts, then, for strings, each string with numbers below it.
+        """Return the explanation as text: a table of parts, then, for strings, each string with marks below it.
 
-        If the listed parts hold less than half of `absolute_sum`, a note may say where to see all amounts: in the place
-        that `rest_in` names or, by default, in `shares_x` and the methods that draw it.
+        If the listed parts hold less than half of `absolute_sum`, a note may say where all amounts are shown. `rest_in`
+        is the name of that place; by default, the note names `shares_x` and the methods that draw it.
 
-        The number below a letter of a string is a row of the table: that of the largest listed part that covers the
-        letter. The marks a, b, ... stand for the rows of `left_out`. For molecules, and for strings whose listed parts
-        hold less than half of `absolute_sum`, tables of substructures or stretches (the property `groups`) come first.
-        Each table splits the whole value. Percentages are shares of the value or, if a table has both signs, of
-        the sum of absolute amounts; the head of the column says which. A series whose decision is split by time is
-        drawn in bars; the sign below a bar, + or -, means that its time points add, or subtract, more than the mean
-        amount. Lines have at most about 100 characters and no control characters.
+        The mark below a letter of a string is that of a row: of the largest listed part that covers the letter. Rows of
+        parts have the marks 1 to 9, then a, b, ...; rows of `left_out` have the marks a, b, ... For molecules, and for
+        strings whose listed parts hold less than half of `absolute_sum`, tables of substructures or stretches (the
+        property `groups`) come first. Each table splits the whole value, except that of `left_out`, whose amounts
+        overlap. Percentages are shares of the value or, if a table has both signs, of the sum of absolute amounts; the
+        head of the column says which. A series whose decision is split by time is drawn in bars. A + (or -) below a bar
+        means that its time points add (or subtract) more than the mean absolute amount. Strings are broken into lines
+        of 80 letters, and names of parts are cut to 78 characters. Unprintable characters are replaced.
         """
         from similia.explanations._text import as_text
 

@@ -114,8 +114,8 @@ class CountsKernel(Kernel):
 class FeatureKernel(CountsKernel):
     """Base class of kernels that are inner products of feature counts.
 
-    Subclasses have a parameter `normalize` and a method ``_counts(objects)``, which returns the feature counts of n
-    objects. The method `as_objects` first converts these, for example to a `similia.objects.StringBatch`.
+    A subclass has a parameter `normalize` and two methods. ``as_objects(X)`` converts a collection, for example to a
+    `similia.objects.StringBatch`. ``_counts(objects)`` returns the feature counts of the converted objects.
     """
 
     normalize: bool

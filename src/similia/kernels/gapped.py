@@ -105,7 +105,8 @@ class GappedKmers(StringKernel):
     with C at 2 another. Windows overlap, so one pattern lies at different positions in several windows and gives
     several features.
 
-    In DNA, an N matches only N, not any letter. A gapped k-mer that has a gap in place of the N is not affected.
+    In DNA, N is a letter like any other: it matches only another N. A gapped k-mer that has a gap in place of the N is
+    not affected.
 
     References
     ----------

@@ -237,9 +237,9 @@ def suggest_contrast(
 ) -> float:
     r"""Suggest a contrast for `HypersphericalHeat`: 1 / m, where m is the median of 1 - cos(angle) over pairs of rows.
 
-    With this contrast, two rows with 1 - cos(angle) = m have a kernel value of about 1 / e. Kernel values near
-    1 / e react most strongly if the contrast is multiplied by a factor. To tune the contrast, multiply and divide the
-    suggested one by powers of 2.
+    With this contrast, two rows with 1 - cos(angle) = m have a kernel value of about 1 / e. If the contrast is
+    multiplied by a factor near 1, such values change more than those near 0 or 1. To tune the contrast, multiply and
+    divide the suggested one by powers of 2.
 
     Parameters
     ----------

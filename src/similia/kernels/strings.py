@@ -113,7 +113,7 @@ class Spectrum(StringKernel):
         Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand. Replacing
         x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and an ambiguous IUPAC
         letter with its complement (R-Y, K-M, B-V, D-H; S, W and N with themselves); U is read as T. Other letters raise
-        an error. When k-mers are compared, N matches only N, not any letter.
+        an error. When k-mers are compared, N matches only another N.
     ignore_case : bool, default=False
         Whether to ignore case, for a to z only (not for accented or other letters).
     boundaries : {"words"}, optional

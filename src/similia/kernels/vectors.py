@@ -220,8 +220,8 @@ class Optical(Kernel):
         ----------
         X : array-like of shape (n, d)
         n_features : int, default=2**20
-            Number of columns of the result. The features need d' (d' + 1) / 2 + 1 columns, one each, where d' is d, or
-            d + 1 with a bias; `n_features` must be at least this number. Any further columns are empty.
+            Number of columns of the result, at least d' (d' + 1) / 2 + 1, where d' is d, or d + 1 with a bias. There is
+            one column for each product of two coordinates, and one for the squared norm. Any further columns are empty.
 
         Returns
         -------

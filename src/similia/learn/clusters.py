@@ -190,7 +190,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         Number of landmarks, the training objects with which all objects are compared. They are drawn at random. If
         there are fewer training objects, all are landmarks.
     n_init : int, default=10
-        Number of times that `fit` starts from different centres. It keeps the result with the least `inertia_`.
+        Number of times that `fit` starts from different centres. It keeps the result with the least `inertia_`; for
+        more than 20,000 objects, it compares the results on a random sample of them.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float, default=1e-4

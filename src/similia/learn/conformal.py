@@ -216,9 +216,10 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         classifier instead, wrap it in scikit-learn's `FrozenEstimator`: `fit` then only calibrates, with all objects
         that it gets. The classifier must not have seen these objects.
     method : {"split", "cross"}, default="split"
-        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share.
-        "cross" (cross-conformal prediction) does so with each fold in turn: it fits a model to the other folds, and
-        calibrates it with this fold. It needs `cv` + 1 fits, and is better if there are few objects.
+        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share: the
+        scores of these objects with their true labels decide how strange a label in a set may be. "cross"
+        (cross-conformal prediction) does so with each fold in turn: it fits a model to the other folds, and calibrates
+        it with this fold. It needs `cv` + 1 fits, and is better if there are few objects.
     conformity_score : {"auto", "lac", "margin", "aps"}, default="auto"
         Number that says how strange a label is for an object. "lac": one minus the probability of the label; it makes
         the smallest sets on average. "margin": the largest probability or decision value of the other labels, minus
@@ -274,8 +275,8 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     the guaranteed probability is only about 2 coverage - 1 (0.8 for a coverage of 0.9), if there are many calibration
     objects. The coverage is an average over all objects or, with `by_class`, over those of each class. A set is empty
     if all labels are too strange, and holds several labels if the model cannot tell them apart. A class may be missing
-    from the training objects of a model, for example if all objects of the class are in one fold. The model then gives
-    this class the probability 0.
+    from the training objects of a model, for example if all objects of the class are in one fold. Its probability under
+    this model then counts as 0, and its decision value as -1e38.
 
     Probabilities and decision values are rounded to float32 before they are compared, because their last digits depend
     on the processor. Equal scores count as equally strange, so ties make sets larger, never smaller. The random
@@ -526,8 +527,8 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
     conformity_score_ : {"absolute", "normalized"}
         The conformity score used.
     calibration_scores_, calibration_folds_ : ndarray, shape (n_calibration,)
-        For each calibration object: the score of its target (float64), and the position in `fold_estimators_` of the
-        model that the object calibrates (int64; 0 for "split").
+        For each calibration object: the score of its target (float64), and the number of the model that it calibrates
+        (int64). For "cross", the number is a position in `fold_estimators_`; for "split", it is 0.
 
     Raises
     ------

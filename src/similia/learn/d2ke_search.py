@@ -97,11 +97,12 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     pipeline_ : Pipeline
         The fitted pipeline with the best parameters. It can be used and saved by itself.
     best_params_ : dict
-        The chosen values; gamma is a number, never text such as ``"4*median"``.
+        The chosen values; gamma is a number, even if the grid holds ``"4*median"`` (4 divided by the median distance).
     cv_results_ : dict
         ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. A gamma such
-        as ``"4*median"`` is stored as a number, unless each fold draws its own random objects: then the median distance
-        differs between folds, and the text is stored.
+        as ``"4*median"`` is stored as a number, with one exception. Each fold draws its own random objects if these are
+        drawn from the training objects (and ``hold_out`` is False). The median distance then differs between folds, so
+        the text is stored.
 
     Examples
     --------

@@ -141,12 +141,12 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
     hyperparameters : {"integrated", "maximized"}, default="integrated"
-        "integrated": predictions average over values of the noise, the scale and the mean of the process. Each value is
-        weighted by its probability given the targets. So a prediction is a mixture of distributions (components), one
-        for each of several ratios of the variance of the noise to the scale, the factor of the kernel. "maximized":
-        predictions use the most likely values only, so there is one component. Such predictions are too certain if the
-        targets do not show whether differences between similar objects are noise, for instance because few objects are
-        measured more than once.
+        How to treat the mean of the process, the scale (the factor of the kernel) and, with ``noise="auto"``, the
+        noise. "integrated": predictions average over many values of them, each weighted by its probability given the
+        targets. So a prediction is a mixture of distributions, the components, one for each of several ratios of the
+        variance of the noise to the scale. "maximized": predictions use the most likely values only, so there is one
+        component. Such predictions are too certain if the targets do not show whether differences between similar
+        objects are noise, for instance because few objects are measured more than once.
 
     Attributes
     ----------
@@ -180,29 +180,32 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Matrix that turns kernel values into coordinates in the basis of the eigenvectors of the Gram matrix: ``z = k(x,
         objects_) @ basis_``.
     eigenvalues_ : ndarray of float64, shape (rank,)
-        The eigenvalues of the Gram matrix or, with landmarks, of its approximation. With a = noises_[c]^2 / scales_[c],
-        the variance of component c, without noise and for a known intercept, is ``scales_[c] * (k(x, x) - sum(z**2 /
-        (eigenvalues_ + a)))``.
+        The eigenvalues of the Gram matrix or, with landmarks, of its approximation. They give the variance that
+        component c predicts for an object x, without noise and for a known intercept: ``scales_[c] * (k(x, x) -
+        sum(z**2 / (eigenvalues_ + a)))``, where ``a = noises_[c]**2 / scales_[c]``.
     coordinates_ : ndarray of float64, shape (rank, 2)
         Two vectors in the basis of the eigenvectors: the targets minus `intercept_`, and a vector of ones.
     targets_ : ndarray of float64, shape (n,)
         The targets that `fit` saw.
     loo_mean_, loo_std_ : ndarray of float64, shape (n,)
-        Mean and standard deviation of each target, predicted from all other targets. "integrated" averages over
-        noise, scale and mean of the process given these other targets only; "maximized" keeps `scale_`, `noise_` and
-        `intercept_`.
+        Mean and standard deviation of each target, predicted from all other targets. With "integrated", the values of
+        noise, scale and mean are weighted by their probabilities given only these other targets. With "maximized",
+        `scale_`, `noise_` and `intercept_` are used, which `fit` found with all targets at hand.
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
 
     Raises
     ------
     ValueError
-        In `fit`, if there are too few targets for "integrated", which needs five with ``noise="auto"`` and two
-        otherwise; if all targets are equal and `noise` is "auto"; if, without landmarks, five Gram matrices do not fit
-        into ``similia.config(max_memory=...)``; if the kernel is far from positive semi-definite (even with noise
-        added, the Gram matrix has negative eigenvalues, at all noise levels that `fit` tries); or if `noise` is too
-        small for the targets (even at the largest scale that `fit` tries, the model explains at most a tenth of their
-        variance).
+        In `fit`, if
+
+        - there are too few targets for "integrated": fewer than five with ``noise="auto"``, fewer than two otherwise;
+        - all targets are equal and `noise` is "auto";
+        - without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``;
+        - the kernel is far from positive semi-definite: the Gram matrix has negative eigenvalues even after the
+          largest variance of the noise that `fit` tries is added to its diagonal;
+        - `noise` is too small for the targets: even at the largest scale that `fit` tries, signal and noise together
+          explain at most a tenth of the variance of the targets.
 
     Notes
     -----
@@ -462,8 +465,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         """Return by how much each of `objects_` reduces the variance of the process at m objects, shape (m, n_kept).
 
         A reduction is a share of the variance before training, ``scale_ * k(x, x)``. It is computed as if mean, scale
-        and noise were known, and averaged over the components. With "maximized", the row of x sums to 1 minus the share
-        of the variance that is left after training. A share may be negative if several of `objects_` resemble each
+        and noise were known, and averaged over the components. With "maximized", the entries of the row of x add up to
+        the share of the variance that training removes. A share may be negative if several of `objects_` resemble each
         other.
         """
         check_is_fitted(self)

@@ -94,14 +94,14 @@ class HDClassifier(ByPrototypes):
         How prototypes are learnt:
 
         - "perceptron": corrections at mistakes, as in Zhao et al. The result is the prototypes after the last sample.
-        - "averaged": the same corrections, but the result is the mean of the prototypes after each visit to a sample.
-          The mean predicts more accurately and takes little more time.
+        - "averaged": the same corrections, but the result is the mean of all states of the prototypes, one state after
+          each visit to a sample. The mean predicts more accurately and takes little more time.
         - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
           epochs. It is as accurate as a tuned linear support vector machine on the same bits. If the number of samples
-          n is at least 0.8 d, time grows with n d^2 and memory with d^2. If n is smaller, time grows with n^3 and
-          memory with n^2. For a smaller n there is one exception: with thousands of packed samples of few classes,
-          `fit` uses a faster method (conjugate gradients), whose time grows with n d.
+          n is at least 0.8 d, time grows with n d^2 and memory with d^2. If n is below 0.8 d, time grows with n^3 and
+          memory with n^2. But thousands of packed samples of few classes take less time if n is below 0.8 d: `fit` then
+          usually uses conjugate gradients, whose time grows with n d.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".

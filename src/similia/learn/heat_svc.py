@@ -189,9 +189,10 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     def nested_scores(self, X: Any, y: Any) -> NestedScores:
         """Return nested cross-validated accuracies: each fold tests a classifier tuned and fitted on the other folds.
 
-        The result is that of `similia.learn.nested_scores`; its `parameters` are contrasts. With 5 folds, the call
-        takes one to two times as long as a `fit` that tunes; with 10 folds, about four times. It does not change the
-        classifier. With ``contrast="suggest"``, the contrast depends on the rows of all folds, but not on their labels.
+        The result is a named tuple, which `similia.learn.nested_scores` describes; its `parameters` are the contrasts
+        chosen for each fold. With 5 folds, the call takes one to two times as long as a `fit` that tunes; with 10
+        folds, about four times. It does not change the classifier. With ``contrast="suggest"``, the contrast depends on
+        the rows of all folds, but not on their labels.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))

@@ -280,8 +280,9 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
         As for `KernelSVC`.
     alpha : float or "auto", default=1.0
         Regularisation, 0 or more: a number that is added to the diagonal of the Gram matrix. "auto" tries 25 numbers,
-        from 1e-4 to 1e2 times the mean of k(x, x), and takes the one with the smallest squared leave-one-out error.
-        This takes about ten times the time of one fit, and three times the memory.
+        from 1e-4 to 1e2 times the mean of k(x, x), and takes the one with the smallest squared leave-one-out error. (If
+        the kernel is indefinite, it skips numbers that are too small.) This takes about ten times the time of one fit,
+        and three times the memory.
 
     Attributes
     ----------
@@ -307,8 +308,8 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     depends on the size of the objects.
 
     The model keeps all training objects; `KernelSVR` keeps only support vectors. The Gram matrix must fit into
-    ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500 objects; for more, use
-    ``make_pipeline(Nystroem(kernel), Ridge())``.
+    ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500 objects (6,600 with
+    ``alpha="auto"``); for more, use ``make_pipeline(Nystroem(kernel), Ridge())``.
 
     References
     ----------

@@ -144,11 +144,14 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     Notes
     -----
+    The p-value p of a new object is (c + 1) / (m + 1), where c of the m training objects are at least as strange.
+    With "neighbors", the new object can be a neighbour of these, too; with "reconstruction", landmarks do not count.
+
     Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
-    distribution), and that the similarity is symmetric and not fitted to the data. Then the p-value p of the new object
-    satisfies P(p <= a) <= a for each a in (0, 1). The probability P covers the random choice of both the training
-    objects and the new object. If the training objects are fixed, the probability that p <= a may be larger than a. The
-    p-values of several new objects depend on each other.
+    distribution), and that the similarity is symmetric and not fitted to the data. Then P(p <= a) <= a for each a in
+    (0, 1). The probability P covers the random choice of both the training objects and the new object. If the training
+    objects are fixed, the probability that p <= a may be larger than a. The p-values of several new objects depend on
+    each other.
 
     Examples
     --------

@@ -132,9 +132,9 @@ def sample_graphlets(
     Notes
     -----
     Some walks rarely reach new nodes, for example if `flyback` is near 1. To bound the time, a walk that is not
-    finished after 64 steps jumps to an unvisited node. It reaches each such node with the probability that the node
-    would have been the next new one of the walk. So jumps do not change the distribution of the graphlets. Another 64
-    steps may follow, and so on.
+    finished after 64 steps jumps to an unvisited node. Each such node is drawn with the probability that the walk,
+    had it continued, would have reached it before any other unvisited node. So jumps do not change the distribution of
+    the graphlets. Another 64 steps may follow, and so on.
 
     References
     ----------

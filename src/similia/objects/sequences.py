@@ -130,9 +130,10 @@ def concatenate(collections: Sequence[Any]) -> Any:
     Parameters
     ----------
     collections : sequence of collections
-        Collections of any kind that `n_objects` accepts. Batches of one kind give such a batch, arrays an array, sparse
-        matrices a CSR array, and pandas objects of one type an object of this type. A mix of arrays and pandas
-        data frames gives an array; with a sparse matrix among them, a CSR array. Anything else gives a list.
+        Collections of any kind that `n_objects` accepts. If all are batches of one kind, the result is such a batch.
+        Likewise, arrays give an array, sparse matrices a CSR array, and pandas objects of one type a pandas object of
+        this type. Arrays together with pandas data frames give an array, or a CSR array if there is also a sparse
+        matrix. Anything else gives a list.
         Incompatible batches, such as one of str and one of bytes, raise an error.
 
     Examples

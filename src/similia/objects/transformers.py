@@ -335,7 +335,7 @@ class SeriesToSets(ObjectsOut):
     time : float, default=0.0
         Weight of the position of a window in its series. With a weight above 0, the position is one more coordinate, so
         windows at different positions are less similar. This coordinate is 0 for the first window and `time` for a
-        window that ends at the last time point.
+        later window that ends at the last time point.
 
     Attributes
     ----------

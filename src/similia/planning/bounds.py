@@ -380,8 +380,9 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
     r"""Bound the difference between MMD^2 of two graphs and the squared distance of their graphlet embeddings.
 
     For one given pair of graphs, :math:`\big|\|z(G) - z(G')\|^2 - \mathrm{MMD}^2(G, G')\big|` is at most this bound
-    with probability at least 1 - `delta`. Here z(G) is the vector that `similia.GraphletSampling` makes of graph G, and
-    MMD is the maximum mean discrepancy between the distributions of graphlets in the two graphs.
+    with probability at least 1 - `delta`. Here z(G) is the vector that `similia.GraphletSampling` makes of graph G. A
+    graphlet is a subgraph induced by a few nodes drawn at random. MMD, the maximum mean discrepancy, measures how far
+    apart the distributions of graphlets in the two graphs are.
 
     Parameters
     ----------

@@ -160,14 +160,15 @@ def plan(
     encoder : estimator, optional
         An unfitted transformer from objects to packed bits, instead of a kernel or distance.
     costs : Costs, optional
-        Measurements to use instead of new ones: the attribute `costs` of an earlier plan. That plan must have the same
-        kernel, distance or encoder (with a distance, `random` given in both plans or in neither), the same kind of
-        objects and at most `cores` cores.
+        Measurements to use instead of new ones: the attribute `costs` of an earlier plan. That plan must be for the
+        same kind of objects and the same kernel, distance or encoder, and measured on at most `cores` cores. With a
+        distance, give `random` in both plans or in neither.
 
     Returns
     -------
     Plan
-        The operations, bytes and seconds of each step, and how they were obtained.
+        The operations and seconds of each step, the bytes of the input, the model, the codes and the index, and
+        sentences that say how these numbers were obtained.
 
     Examples
     --------

@@ -180,8 +180,9 @@ class RobustnessDisplay(Display):
 class RecallDisplay(Display):
     """Plot of the recall@k of a search against its number of candidates.
 
-    Candidates are the objects whose codes are nearest to the code of the query. The search compares the query with
-    these candidates by the exact kernel or distance, and returns the k nearest.
+    A search represents each object by a code, a row of bits. Candidates are the objects whose codes are nearest to the
+    code of the query. The search compares the query with these candidates by the exact kernel or distance, and returns
+    the k nearest.
 
     Parameters
     ----------

@@ -136,17 +136,18 @@ class EmbeddingDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Model that makes the vectors. If it packs vectors into bits, the map shows these vectors, otherwise the
-            output of its last transformer. If it makes bits directly from objects, the map shows the first 2048 bits
-            as -1 and 1. If it makes no vectors, `Nystroem` or `D2KE` makes them with its kernel or distance.
+            Model that makes the vectors. If it packs vectors into bits, the map shows the vectors before packing. If it
+            makes bits directly from objects, the map shows the first 2048 bits as -1 and 1. If it makes no bits, the
+            map shows the output of its last transformer. If it makes neither vectors nor bits, `Nystroem` or `D2KE`
+            makes vectors with the kernel or distance of the model.
         X : collection of n objects
             Objects to draw.
         y : array-like of n labels or numbers, optional
             Classes or targets, shown by colour.
         method : "pca" or transformer, default="pca"
-            How vectors are mapped to the plane. "pca" takes the first two principal components; the sign of each makes
-            the coordinate of largest absolute value positive. Or pass your own transformer, such as
-            ``sklearn.manifold.TSNE(random_state=0)``.
+            How vectors are mapped to the plane. "pca" takes the first two principal components. Their signs are chosen
+            so that, on each axis, the coordinate of largest absolute value is positive. Or pass your own transformer,
+            such as ``sklearn.manifold.TSNE(random_state=0)``.
         random_state : int, default=0
             Seed of "pca", which draws random numbers for long vectors, and of `Nystroem` or `D2KE` if one of them makes
             the vectors.

@@ -46,8 +46,9 @@ def write_report(
         If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold. The
         copy also refits estimators that are wrapped in scikit-learn's `FrozenEstimator`.
     cv : int, default=5
-        Number of folds, at least 2. Equal objects are in the same fold. So are near copies of texts (at least 80 % of
-        their words are the same), unless you give `groups` or this would leave too few groups for the folds.
+        Number of folds, at least 2; fewer are used if there are too few objects. Equal objects are in the same fold. So
+        are near copies of texts (at least 80 % of their words are the same), unless you give `groups`, one group of
+        copies would hold more texts than a fold, or a class would have fewer groups than there are folds.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000

@@ -88,7 +88,8 @@ def encode_stream(
         The ``.npy`` file.
     text : str or int, optional
         Column that holds the strings, if the source is a table. By default, the columns to which the encoder was fitted
-        are read. If the encoder does not know their names, `similia.sources.Reading` tells which columns are read.
+        are read. If the encoder does not know their names, the column called "text" or, without one, the only column of
+        text is read. If no column holds text, the columns of numbers are read.
     chunk : int, default=10_000
         Maximum number of objects that are read, encoded and written together; ``similia.config(max_memory=...)`` may
         lower it.
@@ -155,8 +156,8 @@ def predict_stream(
         place of ``item``, so that predictions can be joined with the table.
     scores : bool, default=False
         Whether to add a column for each class (in JSON, one field ``scores`` for all). It holds the probability of the
-        class or, if the model has no ``predict_proba``, the decision value (with two classes, the value and its
-        negative), rounded to six significant digits.
+        class or, if the model has no ``predict_proba``, the decision value. With two classes, the second one gets the
+        decision value, and the first one its negative. Scores are rounded to six significant digits.
     coverage : float, optional
         Coverage of the sets or intervals to write, for a conformal model. A `ConformalClassifier` adds the column
         ``set``: the labels of the prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` adds

@@ -120,8 +120,9 @@ class Duplicates:
         Returns
         -------
         Checked
-            A named tuple of `recall`, the ends `low` and `high` of its 95 % interval, `n_found` and `n_true` (the
-            numbers of near-duplicates that were found, and of all), and `n_checked` (the number of objects drawn).
+            A named tuple. `n_true` is the number of near-duplicates of the drawn objects, and `n_found` how many of
+            these were found. `recall` is ``n_found / n_true``, with a 95 % interval from `low` to `high`. `n_checked`
+            is the number of objects drawn.
 
         Examples
         --------
@@ -159,7 +160,9 @@ def near_duplicates(
     random_state: Any = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Duplicates:
-    """Return all pairs of objects that have at least a given similarity, or at most a given distance.
+    """Return the pairs of objects that have at least a given similarity, or at most a given distance.
+
+    For large collections, the default method finds most of these pairs, but not always all; see `method` and `recall`.
 
     Parameters
     ----------
@@ -199,8 +202,8 @@ def near_duplicates(
     -------
     Duplicates
         The pairs, their values, the groups that they form, and the estimated recall. An object without near-duplicates
-        is a group of its own. ``kept`` holds the position of the first object of each group: the collection without its
-        near-duplicates. The values are exact, so every pair returned is a near-duplicate.
+        is a group of its own. ``kept`` holds the position of the first object of each group. Keep only these objects to
+        remove near-duplicates. The values are exact, so every pair returned is a near-duplicate.
 
     Raises
     ------

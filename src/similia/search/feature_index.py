@@ -112,10 +112,10 @@ class FeatureIndex(BaseEstimator):
     Parameters
     ----------
     kernel : kernel with explicit, non-negative features
-        For the generalised Jaccard similarity: ``MinMax(kernel)``, where `kernel` counts substructures
-        (`similia.kernels.MinMax`). For the Tanimoto similarity of fingerprints, which are rows of a matrix of 0 and 1:
-        ``MinMax()``. Other choices are ``Intersection(kernel)``, or a kernel that counts substructures, such as
-        ``Spectrum(3, normalize=True)`` for the cosine.
+        ``MinMax(counts)`` for the generalised Jaccard similarity (`similia.kernels.MinMax`), where ``counts`` is a
+        kernel that counts substructures, such as ``Spectrum(3)``. ``MinMax()`` for the Tanimoto similarity of
+        fingerprints, which are rows of a matrix of 0 and 1. Other choices are ``Intersection(counts)``, or ``counts``
+        itself, such as ``Spectrum(3, normalize=True)`` for the cosine.
 
     Attributes
     ----------
@@ -316,11 +316,12 @@ class FeatureIndex(BaseEstimator):
         return Segment.of(counts, np.concatenate([ids for _, ids in parts]), self._least)
 
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids, next_id: int) -> Self:
-        """Return a new index with the settings of this empty one, filled with objects in the order of their `ids`.
+        """Return a new index that holds the objects with the given `ids`, in this order.
 
-        An index stores its objects in groups, each a ``Segment``. Each pair in the list `kept` holds a segment of
-        another index and ids of objects in this segment; the new index takes over these objects. `X` holds the objects
-        with the remaining `ids`. `next_id` is greater than all ids ever used.
+        The new index has the settings of this index, which must be empty. An index stores its objects in groups, each a
+        ``Segment``. Each pair in the list `kept` holds a segment of another index and ids of objects in this segment;
+        the new index takes over these objects. `X` holds the objects with the remaining `ids`. `next_id` is greater
+        than all ids ever used.
         """
         index = twin_of(self)
         index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]

@@ -102,9 +102,9 @@ def knn_graph(
         code of each object, and candidates have similar codes. "auto" uses "exact" for up to 10,000 objects. For more,
         it uses "kmers" if the objects are strings and `encoder` is not given, otherwise "bits".
     encoder : transformer of objects to packed bits, optional
-        Makes the codes of "bits"; a clone of it is fitted to `X`. The default, fitted to 10,000 of the objects, is
-        `similia.Nystroem` (for a kernel) or `similia.D2KE` with random objects of `X` (for a distance), followed by
-        `similia.SignRandomProjection`.
+        Makes the codes if the method is "bits"; a clone of it is fitted to `X`. The default is `similia.Nystroem` (for
+        a kernel) or `similia.D2KE` with random objects of `X` (for a distance), followed by centring and
+        `similia.SignRandomProjection`. The default is fitted to at most 10,000 of the objects.
     symmetric : bool, default=False
         Whether to store each distance in both directions, as `sklearn.cluster.HDBSCAN` requires. A row then holds
         `n_neighbors` objects or more. If the graph holds both directions of a pair and their distances differ, the

@@ -89,9 +89,9 @@ class VectorIndex(BaseEstimator):
 
     Notes
     -----
-    Let x be a vector of the index, q a query, c the mean, D the number of coordinates, and w the code of x as a vector
-    of odd integers. The estimate of the squared distance between x and q is unbiased over rotations, and its standard
-    deviation is about
+    Let x be a vector of the index, q a query, c the mean, and D the number of coordinates. The code of x stands for a
+    vector w of odd integers: -15, -13, ..., 15 with 4 bits. The estimate of the squared distance between x and q is
+    unbiased over rotations, and its standard deviation is about
 
     .. math:: 2 \|x - c\| \|q - c\| \sqrt{(1 - r^2) / (r^2 (D - 1))},
 

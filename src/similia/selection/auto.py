@@ -241,9 +241,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, within a time budget, and estimates its score.
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
-    them as the time allows. In cross-validation, the chosen pipeline is never clearly worse than another one that there
-    was time to compare and fit. It also scores at least as high as those that use nearest neighbours, with one
-    exception (*Trust* in the Notes).
+    them as the time allows. Of all pipelines that there was time to compare and fit, none is clearly better in
+    cross-validation than the chosen one. None that uses nearest neighbours scores higher, not even by a little, with
+    one exception (*Trust* in the Notes).
 
     Parameters
     ----------
@@ -258,8 +258,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
         A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
         refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
         support vector machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the
-        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. For a callable
-        that uses only ``estimator.predict(V)``, this returns stored predictions, and V may be None.
+        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. If the callable
+        uses nothing but ``estimator.predict(V)``, then `estimator` only returns predictions that were made before, and
+        V may be None.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer folds (but at least 3) are used,
         with a warning.
@@ -284,12 +285,12 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Estimated score on new objects: for each fold, a pipeline is chosen without the fold and scored on it, and the
         scores are averaged. NaN if `nested` is False.
     best_score_interval_ : (float, float)
-        95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval, computed as if n / 1.5 objects
-        were scored, or n / 2.25 if `n_outer_folds_` is below the number of folds. Here n is the number of objects in
-        the last round (see Notes), where identical objects and objects of one group (see `fit`) count once. The
-        division is needed because folds share training objects, so their scores depend on each other: in simulations,
-        94 to 98 % of these intervals held the true accuracy, but only 83 to 91 % of the intervals computed with n
-        itself. For other scores it is Student's t interval over folds, widened because folds share objects [4]_.
+        95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval for n / 1.5 scored objects, or
+        for n / 2.25 if `n_outer_folds_` is below the number of folds. Here n is the number of objects in the last round
+        (see Notes); identical objects and objects of one group (see `fit`) count once. Dividing n widens the interval,
+        since the scores of different folds are not independent: the folds share training objects. In simulations, 94 to
+        98 % of these intervals held the true accuracy; without the division, only 83 to 91 % did. For other scores it
+        is Student's t interval over folds, widened for the same reason [4]_.
     n_outer_folds_ : int
         Number of folds for which there was time to repeat the whole search without the fold. For each other fold, a
         pipeline is chosen by the scores already found on the remaining folds.
@@ -329,8 +330,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
         In `fit`, if
 
         - y has missing values, fractional labels, or another length than X;
-        - y has one class, most of its classes have only one object, or a third of the objects, dealt out class by
-          class, would have one class (two classes of three objects or more, or four of two or more, are enough);
+        - y has only one class, or most of its classes have only one object;
+        - the classes are too small: if you sort the objects by class and deal them out in turn to three parts, a part
+          has only one class (two classes of three objects or more are enough, and so are four of two or more);
         - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.
@@ -340,27 +342,29 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     Notes
     -----
-    *Halving* [1]_. A candidate is an embedding (steps that turn objects into vectors; none if the learner takes objects
-    as they are) with a learner. The first round cross-validates all candidates on 300 objects, or on 10 times the
-    number of classes if that is more. The survivors are compared again on about 1000 objects, then on 3000; if there
-    are fewer objects, the last round uses all. With up to 450 objects, the first round uses all. With fewer than 2000
-    objects, one more round repeats cross-validation with several splits. A round drops each embedding whose best score
-    is too far behind the best of all, and each learner that is too far behind the best one on its embedding. Too far
-    means more than two standard errors of the paired difference, plus 0.02 if the round did not use all objects. At
-    most half of the embeddings (rounded up) stay, or four if that is more. The best candidate with nearest neighbours
-    always stays. The method under *Trust* stays, too, unless it is clearly worse than the best. The mean score in the
-    last round decides, and the winner is fitted to all objects.
+    *Halving* [1]_. A candidate is an embedding (steps that turn objects into vectors) followed by a learner, or a
+    learner alone if it takes objects as they are. The first round cross-validates all candidates on 300 objects, or on
+    10 times the number of classes if that is more. The survivors are compared again on about 1000 objects, then on
+    3000; if there are fewer objects, the last round uses all. With up to 450 objects, the first round uses all. With
+    fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops an embedding if
+    the best of its candidates is too far behind the best of all. On each embedding that stays, it drops the learners
+    that are too far behind the best learner there. Too far means more than two standard errors of the paired
+    difference, plus 0.02 if the round did not use all objects. At most half of the embeddings (rounded up) stay, or
+    four if that is more. The best candidate with nearest neighbours always stays. The method under *Trust* stays, too,
+    unless it is clearly worse than the best. The mean score in the last round decides, and the winner is fitted to all
+    objects.
 
-    *Time.* The search first tries one cheap embedding of each family (such as landmarks), then the others, cheap ones
-    first. Each round has a share of the budget; then comes the final fit, and the time left goes to the estimate of the
-    score. A candidate whose final fit is expected to take more than half of the budget is chosen only if there is no
-    other. Times are extrapolated, and no fit is interrupted, so the search may exceed its budget by one fit.
+    *Time.* The search first tries the cheapest embedding of each type (such as those with landmarks), then the others,
+    cheap ones first. Each round has a share of the budget; then comes the final fit, and the time left goes to the
+    estimate of the score. A candidate whose final fit is expected to take more than half of the budget is chosen only
+    if there is no other. Times are extrapolated, and no fit is interrupted, so the search may exceed its budget by one
+    fit.
 
     *Vote.* With few objects, chance decides which score is best, and equally good pipelines err on different objects.
-    So several candidates may vote: the best one and, from each other embedding, its best candidate if it is at most two
-    standard errors behind. At most `max_voters` of them vote, fewer if there is no time to fit so many. If fewer than
-    three remain, there is no vote. The vote is cross-validated, too, and chosen only if it scores higher than the best
-    candidate.
+    So several candidates may vote. The best one does. So does the best candidate on each other embedding, unless it is
+    more than two standard errors behind the best one. At most `max_voters` of them vote, fewer if there is no time to
+    fit so many. If fewer than three remain, there is no vote. The vote is cross-validated, too, and chosen only if it
+    scores higher than the best candidate.
 
     *Trust.* With few objects, the best of many candidates is often the best by chance. So if published comparisons on
     many data sets agree on a method, it is chosen without a vote, unless it is behind the best by more than two
@@ -444,9 +448,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     ------
     ValueError, TypeError
         In `fit`, if all targets are equal; if a target is not a finite number (text such as ``"1.5"`` counts as a
-        number); or if the score needs two objects, as R squared does, but a fold would hold only one. (This can happen
-        because groups and copies stay together.) All errors of `AutoClassifier` that are not about classes can occur,
-        too.
+        number); or if the score needs two objects, as R squared does, but a fold would hold only one. (A fold can be so
+        small because all objects of a group, see `fit`, share a fold, and so do copies of an object.) All errors of
+        `AutoClassifier` that are not about classes can occur, too.
 
     Examples
     --------

@@ -224,11 +224,12 @@ class _Alone:
 
 
 def application(service: Service, limits: Limits | None = None, token: str | None = None) -> Starlette:
-    """Return the ASGI application of a service.
+    """Return a web application (ASGI) that offers a model or search index over HTTP; a server such as uvicorn runs it.
 
     Parameters
     ----------
     service : Service
+        Answers the requests, by the model or search index at its path.
     limits : Limits, optional
         Limits on the size, number and duration of requests.
     token : str, optional

@@ -138,7 +138,7 @@ class Reading:
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return a list of those `names` whose options differ from their defaults."""
+        """Return which of the options `names` have a value other than their default, as a list of names."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
@@ -176,7 +176,7 @@ class Objects:
     skips : Skips, optional
         Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
-        Line of a text file in which each object begins; all lines count, from 1.
+        For a text file: number of the line in which each object begins. Lines are counted from 1, including empty ones.
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     columns : sequence of str

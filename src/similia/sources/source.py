@@ -40,7 +40,7 @@ class Chunk:
     labels : list, optional
         Labels as stored in the file; None if it has none, or is read as a whole (as ``.ts`` and ``.npz`` are).
     lines : ndarray of int, shape (stop - start,), optional
-        Line of a text file in which each object begins; all lines count, from 1.
+        For a text file: number of the line in which each object begins. Lines are counted from 1, including empty ones.
     rows : ndarray of int, shape (stop - start,), optional
         Position of each object in the file, counted from 0: its row in a table, its line in a text file (empty lines do
         not count), or its molecule in a ``.smi`` or SDF file.
