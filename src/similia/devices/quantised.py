@@ -243,11 +243,11 @@ def quantise(
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the objects with which the model compares all
         others), they set the limits of the model: strings may hold only letters that occur in these objects, and no
-        object may be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series become int16.
-        Columns of whole numbers up to 32767 stay as they are. Other columns are divided by a power of two and rounded.
-        This divisor may be below 1. It is the smallest one for which numbers twice as large as in these objects still
-        fit into int16. With ``RBF`` and ``DTW``, all columns have the same divisor. `X` is required if one of the
-        three encoders makes the codes and, with "whole", if the model projects your own vectors.
+        object may be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series
+        become int16. Columns of whole numbers up to 32767 stay as they are. Other columns are divided by a power of two
+        and rounded. This divisor may be below 1. It is the smallest one for which numbers twice as large as in these
+        objects still fit into int16. With ``RBF`` and ``DTW``, all columns have the same divisor. `X` is required if
+        one of the three encoders makes the codes and, with "whole", if the model projects your own vectors.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.
