@@ -59,9 +59,9 @@ def check_structured_estimator(
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
     - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; for an empty collection they raise a
-      ``ValueError`` whose message says that it is empty (for a table, they may also return no rows); if `y` has fewer
-      targets than `X` has objects, `fit` of a predictor raises ``ValueError`` (clusterers and outlier detectors may
-      ignore targets);
+      ``ValueError`` whose message says that it is empty (if `X` is a table, an output without rows will do instead); if
+      `y` has fewer targets than `X` has objects, `fit` of a predictor raises ``ValueError`` (clusterers and outlier
+      detectors may ignore targets);
     - *rows, repeatable, permutation, batches, one by one*: each object gets one row of output, and this row depends
       only on the object and the fitted model;
     - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and

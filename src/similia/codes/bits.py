@@ -147,8 +147,9 @@ def kernel_from_codes(
         Estimates of rho, between -1 and 1; equal codes give 1.
     std : float64 array of shape (n, m)
         Only if `return_std`: the standard error ``cos(S) sqrt(V)`` (delta method). This formula holds for codes of
-        ``SignRandomProjection(method="gaussian")``; with ``"structured"``, the true error is smaller. `std` is 0 for
-        equal codes and for opposite codes, although rho may then differ from +-1 by about ``(pi / n_bits) ** 2``.
+        ``SignRandomProjection(method="gaussian")``; with ``"structured"`` and ``"hadamard"``, the true error is
+        smaller. `std` is 0 for equal codes and for opposite codes, although rho may then differ from +-1 by about
+        ``(pi / n_bits) ** 2``.
 
     References
     ----------

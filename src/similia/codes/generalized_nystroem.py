@@ -206,9 +206,10 @@ class GeneralizedNystroemPCA(Transformer):
     def partial_fit(self, X: Any, y: Any = None, refit: bool = True) -> Self:
         """Add a chunk of rows to the sample and recompute the directions.
 
-        After the last chunk, the result equals `fit` on all rows, bit for bit. The kept rows must fit into half of
-        ``similia.config(max_memory=...)``. After `fit`, a model keeps no rows to
-        continue from, nor does a copied or loaded model; `partial_fit` then raises an error.
+        After the last chunk, the result equals that of `fit` on all rows with the same integer `random_state`, bit for
+        bit. The kept rows must fit into half of ``similia.config(max_memory=...)``. A model that was fitted by `fit`,
+        copied or loaded keeps no rows, so it cannot continue: `partial_fit` raises an error. It also raises one with
+        ``sampling="norm"``.
 
         Parameters
         ----------

@@ -61,8 +61,8 @@ class GraphHDEncoder(SeededEncoder):
     n_iter : int, default=100
         Number of PageRank iterations.
     output : {"bits", "counts"}, default="bits"
-        What `transform` returns: the bitwise majority of the edge vectors, packed ("bits"), or the sum of these
-        vectors, with entries of ±1 ("counts").
+        What `transform` returns: the bitwise majority of the edge vectors, packed ("bits"), or their sum, in which bit
+        1 counts as +1 and bit 0 as -1 ("counts").
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `seed_`.
 
@@ -81,8 +81,8 @@ class GraphHDEncoder(SeededEncoder):
 
     Two nodes are joined by one edge if there is an arc between them, in one direction or in both. Self-loops get no
     edge vector: the product ``v * v`` would be the same for every node. But PageRank follows self-loops, and it follows
-    an arc only in its direction. Where the majority is tied, it takes the bit of a fixed random vector. This vector is
-    also the code of a graph without edges.
+    an arc only in its direction. Where the majority is tied, it takes the bit of a fixed random vector. A graph without
+    edges has the bits of this vector; its counts are 0.
 
     References
     ----------

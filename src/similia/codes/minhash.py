@@ -110,9 +110,9 @@ class MinHash(ComparesObjects, Transformer):
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.
         `transform` raises an error if the kernel would compare other parts of the new objects.
     scale_ : float
-        Factor by which features are multiplied before each is rounded at random, up or down, to a count. The elements
-        of an object, from which hashes choose, are c copies of each feature of count c. If all counts are rounded to 0,
-        one feature counts as one element. `fit` takes at most 256 training objects, leaves out those without features,
+        Factor by which features are multiplied before each is rounded at random, up or down, to a count. A feature of
+        count c gives the object c elements, and each hash picks one element of the object. If all counts are rounded to
+        0, one feature gives one element. `fit` takes at most 256 training objects, leaves out those without features,
         and computes m, the median of the sums of their features. `scale_` is 1 if these features are whole numbers and
         m is at most 64 * n_hashes. Otherwise it is the power of two for which ``m * scale_`` is 4 to 8 times n_hashes.
     seed_ : int

@@ -256,7 +256,7 @@ class SequenceEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random vectors for levels and roles; set `low_` and `high_`, from `X` if `low` or `high` is None.
+        """Draw random vectors for levels and roles; take `low_` from `X` if `low` is None, and likewise `high_`.
 
         `X` holds time series in any form that `similia.objects.as_series` accepts.
         """

@@ -146,7 +146,7 @@ class LevelEncoder(RangeEncoder):
         How `transform` combines the vectors of the numbers in a row: "bits" returns their bitwise majority, packed, and
         "counts" returns their sum, n_bits whole numbers. The vector of a number is the product of two vectors of ±1
         (bit 1 is +1, bit 0 is -1): that of its level, and the role, a random vector of its feature. If there is only
-        one feature, it is the vector of the level alone.
+        one feature, the role is not used: the vector of a number is that of its level.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
 
@@ -170,7 +170,7 @@ class LevelEncoder(RangeEncoder):
     / (n_levels - 1))``, where l(x_j) is the index, from 0, of the level of x_j. With several features, this is
     approximate, because random roles are slightly similar; with one feature, it is exact up to the rounding of
     `similia.codes.level`. With ``output="bits"``, ties distort similarities: with two features, every position where
-    the two products differ is a tie; with four features, about every third position is.
+    the two products differ is a tie; with four features, about three positions in eight are ties.
 
     Without `low` and `high`, a feature that is constant in `fit` carries no information later: all its numbers get the
     first level.
@@ -203,7 +203,7 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random vectors for levels and roles; set `low_` and `high_`, from `X` if `low` or `high` is None.
+        """Draw random vectors for levels and roles; take `low_` from `X` if `low` is None, and likewise `high_`.
 
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """

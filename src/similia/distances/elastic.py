@@ -144,7 +144,7 @@ class ERP(EditDistance):
 
 
 class MSM(EditDistance):
-    r"""Move-split-merge distance: the cost of edits that move values, duplicate them or merge equal neighbours.
+    r"""Move-split-merge distance: the least cost of edits that change or duplicate a value, or merge equal neighbours.
 
     .. math::
         D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;

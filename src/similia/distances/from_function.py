@@ -18,9 +18,9 @@ from similia.similarity import Distance, Facts, Pairwise, distances_between
 class FromFunction(Distance):
     """A distance that calls a Python function.
 
-    A function of two objects is called once per pair: n m times for two collections of n and m objects, and n^2 times,
-    or n (n + 1) / 2 times if `symmetric` is True, for one collection. ``similia.config(n_jobs=...)`` sets the number of
-    processes that share the calls. A function of two collections is called once.
+    A function of two objects is called once per pair. Two collections of n and m objects take n m calls. One collection
+    of n objects takes n (n + 1) / 2 calls if `symmetric` is True, otherwise n^2. ``similia.config(n_jobs=...)`` sets
+    the number of processes that share the calls. A function of two collections is called once.
 
     Parameters
     ----------

@@ -77,8 +77,8 @@ class MMD(Distance):
         nodes:
 
         - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, where :math:`|a - b|^2` counts the bits that differ;
-        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; then d depends only on how often any two bits are both 1
-          in the graphlets of a graph;
+        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; then all that matters of a graph's graphlets is how often
+          each bit is 1, and how often each two bits are 1 in the same graphlet;
         - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance between two histograms;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
     bandwidth : float, default=1.0
@@ -90,7 +90,7 @@ class MMD(Distance):
     random_state : int, default=0
         Seed of the samples. It must be an integer, so that every call draws the same samples.
     flyback : float, default=0.15
-        Probability that the walk of ``"random_walk"`` jumps back to its first node, in [0, 1).
+        Probability, in [0, 1), that a step of ``"random_walk"`` leads back to the node where the walk last started.
     small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise an error.
 

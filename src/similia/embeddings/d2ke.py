@@ -88,8 +88,8 @@ class D2KE(ComparesObjects, Transformer):
 
     Notes
     -----
-    Random object j does not depend on `n_components`, but on j, `seed_` and `sampler_`. If the sampler draws from the
-    training objects, as `Representatives` does, it depends on these too. So a larger `n_components` only adds random
+    Random object j is the same for every `n_components`: it depends only on j, `seed_` and `sampler_`, and also on the
+    training objects if the sampler uses them, as `Representatives` does. So a larger `n_components` only adds random
     objects, and does not change `gamma_`. The features of an object do not depend on the other objects that are
     transformed. They are float32 if the distances are, else float64.
 

@@ -118,7 +118,7 @@ class HeatRandomFeatures(Transformer):
     mapping_ : {"sqrt", "projection"} or None
         The mapping used, never "auto".
     n_features_in_ : int
-        Number n of columns seen in `fit`. The kernel depends on n, even if some columns are all zero.
+        Number n of columns seen in `fit`. Columns of zeros count, too: the kernel depends on n.
 
     Raises
     ------
@@ -141,8 +141,8 @@ class HeatRandomFeatures(Transformer):
     *Variance.* With ten columns or more and the default contrast, the variance of an estimate of the kernel of x and y
     is at most about 1 / m, and smaller if x is near y. With few columns and a small t it can be much larger: 26 / m for
     x = y, n = 3 and t = 0.001. Orthogonal directions lower the variance, above all if x is near y and there are at
-    least n directions. Drawing them takes about n m^2 / 2 multiplications. The page "The exact heat kernel on a sphere"
-    of the documentation has tables.
+    least n directions. Drawing them takes about n m min(n, m / 2) multiplications. The page "The exact heat kernel on a
+    sphere" of the documentation has tables.
 
     References
     ----------

@@ -63,9 +63,9 @@ class IntervalQuantiles(TimeShares):
     ----------
     depth : int, default=6
         Number of levels, at most 16. Level i, counted from 0, cuts each derived series (see Notes) into 2^i intervals.
-        Levels with more intervals than points are left out; the points are counted for a series of length `length_`.
-        From level 1 on, a level also has intervals shifted by half their length, if more than half of its 2^i intervals
-        have at least two points.
+        From level 1 on, a level also has the same intervals shifted by half their length, except the last one. Levels
+        with more intervals than points are left out, and so are the shifted intervals of a level unless more than half
+        of its 2^i intervals have at least two points. Points are counted for a series of length `length_`.
     divisor : int, default=4
         An interval of p points gives 1 + (p - 1) // divisor quantiles. With 1, every value of the interval is a
         quantile.

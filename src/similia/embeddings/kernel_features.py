@@ -80,10 +80,10 @@ class KernelFeatures(ComparesObjects, Transformer):
         One bit per column: whether a training object had a feature in the column. `fit_transform`, which pipelines
         call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
     compared_ : dict of str
-        Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs; empty
-        for a kernel that compares the same parts of all objects. `fit_transform` sets it for all objects in memory,
-        `fit` only in some cases (see there). `transform` raises an error if the kernel would compare other parts of
-        the new objects.
+        Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs. It is
+        empty if the kernel compares the same parts of any objects, as kernels of strings do. `fit_transform` sets it
+        unless the objects are a Dask collection; `fit` sets it only in some cases (see there). `transform` raises an
+        error if the kernel would compare other parts of the new objects.
 
     Notes
     -----

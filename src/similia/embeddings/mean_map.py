@@ -61,9 +61,9 @@ class MeanMapFeatures(Transformer):
         sets U and V is the mean of the ground kernel over all pairs of points u in U, v in V. "median" means
         1 / (2 s^2), where s is the median distance between training points (at most 1000 of them, drawn at random).
     scales : sequence of float, default=(1.0,)
-        Numbers by which `gamma` is multiplied. The m / 2 frequencies use them in turn, so the ground kernel is the mean
-        of one Gaussian kernel per scale (exactly if m / 2 is a multiple of the number of scales). For example, (0.25,
-        1, 4) compares coarse and fine structure.
+        Numbers by which `gamma` is multiplied. The m / 2 frequencies use them in turn, so the ground kernel becomes the
+        mean of several Gaussian kernels, one for each scale (exactly if m / 2 is a multiple of the number of scales).
+        For example, (0.25, 1, 4) compares coarse and fine structure.
     reduce : {"mean", "sum"}, default="mean"
         Whether the features of a set are the mean or the sum of the features of its points.
     orthogonal : bool, default=True

@@ -268,7 +268,7 @@ class Representatives(RandomObjects):
         return self
 
     def sample(self, X: Any, n: int, rng: np.random.Generator) -> Any:
-        """Always raise an error: only `D2KE` can draw representatives, so pass them to `D2KE` as `objects`."""
+        """Always raise an error: only `D2KE` draws representatives; give it ``objects=Representatives()``."""
         self.complete(X)
         raise TypeError("Representatives are drawn by D2KE, all at once; pass them as D2KE(..., objects=...)")
 

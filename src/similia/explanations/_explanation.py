@@ -84,7 +84,8 @@ class Explanation:
     ----------
     value : float
         The explained number: a similarity or distance of two objects x and y, or a decision or prediction for an object
-        x. If parts add up only to its logarithm or its square, it is that logarithm or square; see `kind` and `note`.
+        x. For some kernels and distances, the parts add up to the logarithm or the square of this number instead;
+        `value` is then that logarithm or square. See `kind` and `note`.
     kind : str
         ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
         ``"prediction"``.
@@ -209,17 +210,18 @@ class Explanation:
     def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with marks below it.
 
-        If the listed parts hold less than half of `absolute_sum`, a note may say where all amounts are shown. `rest_in`
-        is the name of that place; by default, the note names `shares_x` and the methods that draw it.
+        If the listed parts hold less than half of `absolute_sum`, a note may say where to see the amounts of all parts.
+        By default, it names `shares_x` and the methods that draw it. If you show them elsewhere, such as on a page,
+        give the name of that place as `rest_in`; the note then names that instead.
 
-        The mark below a letter of a string is that of a row: of the largest listed part that covers the letter. Rows of
-        parts have the marks 1 to 9, then a, b, ...; rows of `left_out` have the marks a, b, ... For molecules, and for
+        Each row of a table of parts has a mark: 1 to 9, then a, b, ... (for `left_out`: a, b, ...). Below each letter
+        of a string stands the mark of the largest listed part that covers the letter. For molecules, and for
         strings whose listed parts hold less than half of `absolute_sum`, tables of substructures or stretches (the
         property `groups`) come first. Each table splits the whole value, except that of `left_out`, whose amounts
         overlap. Percentages are shares of the value or, if a table has both signs, of the sum of absolute amounts; the
         head of the column says which. A series whose decision is split by time is drawn in bars. A + (or -) below a bar
-        means that its time points add (or subtract) more than the mean absolute amount. Strings are broken into lines
-        of 80 letters, and names of parts are cut to 78 characters. Unprintable characters are replaced.
+        means that its time points add (or subtract) more than the mean absolute amount. Strings are cut to 2000 letters
+        and broken into lines of 80; names of parts are cut to 78 characters. Unprintable characters are replaced.
         """
         from similia.explanations._text import as_text
 

@@ -66,6 +66,9 @@ Floats = npt.NDArray[np.float64]
 def heat_profile(one_minus_cos: Any, n: int, t: float) -> npt.NDArray[np.float64]:
     r"""Return the heat kernel of the sphere in R^n as a function of 1 - cos(angle).
 
+    Heat starts at one point of the sphere and spreads for a time t; the kernel is the temperature at another point. It
+    depends only on the angle between the two points. `HypersphericalHeat` is this kernel as a function of two vectors.
+
     Parameters
     ----------
     one_minus_cos : array-like of float
@@ -237,9 +240,9 @@ def suggest_contrast(
 ) -> float:
     r"""Suggest a contrast for `HypersphericalHeat`: 1 / m, where m is the median of 1 - cos(angle) over pairs of rows.
 
-    With this contrast, two rows with 1 - cos(angle) = m have a kernel value of about 1 / e. If the contrast is
-    multiplied by a factor near 1, such values change more than those near 0 or 1. To tune the contrast, multiply and
-    divide the suggested one by powers of 2.
+    With this contrast, two rows with 1 - cos(angle) = m have a kernel value of about 1 / e. Kernel values near 1 / e
+    change most if the contrast is made a little larger or smaller; those near 0 or 1 hardly change. To tune the
+    contrast, multiply and divide the suggested one by powers of 2.
 
     Parameters
     ----------

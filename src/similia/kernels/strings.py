@@ -205,7 +205,7 @@ class Words(StringKernel):
     """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
 
     A word is a maximal run of letters, digits and underscores; everything else separates words. The cost is linear in
-    the total length of the texts and in the sum of all n, such as 1 + 2 + 3 for ``n=(1, 3)``.
+    the total length of the texts. In addition, each word takes n steps for each n, so 1 + 2 + 3 steps for ``n=(1, 3)``.
 
     Parameters
     ----------

@@ -324,7 +324,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier to some of the n objects and their labels `y`, and calibrate it with the others."""
+        """Fit the classifier to n objects and their labels `y`, and calibrate it with objects that it has not seen."""
         (X, n), rng = self._read(X), generator(self.random_state)
         y = checked_labels(y, n)
         self.classes_ = with_classes_of(self.estimator, y) if self._is_frozen else np.unique(y)

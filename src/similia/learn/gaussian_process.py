@@ -142,11 +142,12 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Source of randomness for the choice of landmarks.
     hyperparameters : {"integrated", "maximized"}, default="integrated"
         How to treat the mean of the process, the scale (the factor of the kernel) and, with ``noise="auto"``, the
-        noise. "integrated": predictions average over many values of them, each weighted by its probability given the
-        targets. So a prediction is a mixture of distributions, the components, one for each of several ratios of the
-        variance of the noise to the scale. "maximized": predictions use the most likely values only, so there is one
-        component. Such predictions are too certain if the targets do not show whether differences between similar
-        objects are noise, for instance because few objects are measured more than once.
+        noise. "integrated": predictions average over their possible values, weighted by the probabilities of these
+        values given the targets. So a prediction is a mixture of several distributions, called components. Each
+        component stands for one ratio of the variance of the noise to the scale. "maximized": predictions use the most
+        likely values only, so there is one component. Such predictions are too certain if the targets do not show
+        whether differences between similar objects are noise, for instance because few objects are measured more than
+        once.
 
     Attributes
     ----------

@@ -77,8 +77,8 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     kernel_ : callable
         The kernel with all its parameters set.
     scale_ : float
-        Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` takes the factor
-        with the largest evidence (the likelihood of the labels).
+        Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` tries 11 factors
+        and takes the one with the largest evidence (the likelihood of the labels).
     log_marginal_likelihood_ : float
         Logarithm of the evidence in Laplace's approximation; for more than two classes, the sum over the classes.
     objects_ : collection of n_kept objects
@@ -91,8 +91,8 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     components_ : ndarray of float64, shape (n_kept, rank)
         The features of x are ``k(x, objects_) @ components_``, as for `similia.Nystroem`.
     spreads_ : ndarray of float64, shape (n_machines, rank, rank)
-        One matrix R for each column of `weights_`. The function f is a weighted sum of the features; given the training
-        labels, the covariance of these weights is R R^T.
+        One matrix R for each column of `weights_`. It tells how uncertain f is: for an object x with the features z,
+        the variance of f(x), given the training labels, is ``np.square(z @ R).sum() + scale_ * (k(x, x) - z @ z)``.
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
 

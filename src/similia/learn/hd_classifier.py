@@ -100,8 +100,8 @@ class HDClassifier(ByPrototypes):
         - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
           epochs. It is as accurate as a tuned linear support vector machine on the same bits. If the number of samples
           n is at least 0.8 d, time grows with n d^2 and memory with d^2. If n is below 0.8 d, time grows with n^3 and
-          memory with n^2. But thousands of packed samples of few classes take less time if n is below 0.8 d: `fit` then
-          usually uses conjugate gradients, whose time grows with n d.
+          memory with n^2. There is one exception: if n is below 0.8 d and `fit` gets thousands of packed samples of few
+          classes, it usually uses conjugate gradients, whose time grows only with n d.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".

@@ -112,9 +112,10 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Contrasts are below n, and many different times have almost the same contrast, close to n. So "tune" tries a value s
-    among 1/4, 1/2, ..., 64 as the contrast if s is at most n / 4; for a larger s, it tries the time t = 1 / (2 s)
-    instead. In both cases, s is about the derivative of the kernel with respect to the cosine, at cosine 1.
+    Each s of the numbers 1/4, 1/2, ..., 64 that "tune" tries is used as the contrast if it is at most n / 4. A larger s
+    is not: all contrasts are below n, and close to n, very different times have almost the same contrast. For such an
+    s, the time t = 1 / (2 s) is tried instead. In both cases, s is about the slope of the kernel at equal vectors: its
+    derivative with respect to the cosine of the angle, at cosine 1.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For
     probabilities, wrap the classifier in scikit-learn's `CalibratedClassifierCV`.

@@ -144,8 +144,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     Notes
     -----
-    The p-value p of a new object is (c + 1) / (m + 1), where c of the m training objects are at least as strange.
-    With "neighbors", the new object can be a neighbour of these, too; with "reconstruction", landmarks do not count.
+    The p-value p of a new object is (c + 1) / (m + 1), where c of the m training objects are at least as strange. With
+    "neighbors", their strangeness is computed as if the new object were one of the training objects, so it may be one
+    of their neighbours. With "reconstruction", m and c count only the training objects that are not landmarks.
 
     Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
     distribution), and that the similarity is symmetric and not fitted to the data. Then P(p <= a) <= a for each a in

@@ -42,7 +42,7 @@ def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -
     details : bool, default=True
         Whether to store, as ``node_details``, properties that distinguish atoms of one element: charge, number of
         hydrogens, number of neighbours, isotope, handedness (R or S), whether aromatic, and whether in a ring.
-        `similia.kernels.WeisfeilerLehman` counts atoms by these details, too.
+        By default, `similia.kernels.WeisfeilerLehman` also counts pairs of a label and these details.
 
     Returns
     -------

@@ -88,8 +88,9 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
               R = \min_{0 < s < 1} \frac{2 \log c + 2 p \log(4 \gamma / (s\, \epsilon)) + \log(2 / \delta)}
               {2 (1 - s)^2 \epsilon^2}.
 
-    Any s gives a valid R; the function returns the least R over a grid of s, rounded up. At least one ball is needed:
-    where c r^(-p) is below 1, its logarithm counts as 0. Wu et al. use s = 1/2.
+    Any s gives a valid R; the function returns the least R over a grid of s, rounded up. At least one ball is needed,
+    so log c + p log(4 gamma / (s eps)), the logarithm of c r^(-p), counts as 0 if it is negative. Wu et al. use
+    s = 1/2.
 
     If only the kernel values between n given objects matter, pass ``effective_dimension=0, constant=n``: n balls of
     radius 0, one around each object, cover them. The result then holds for every distance, including DTW. In all other
@@ -410,13 +411,14 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 
     Notes
     -----
-    This is Theorem 5 of Ghanem et al. If each feature :math:`\xi` of a graphlet F, before the division by
-    :math:`\sqrt m`, has :math:`|\xi(F)| \le 1`, the bound is
+    This is Theorem 5 of Ghanem et al. Let :math:`\xi` be a feature of a graphlet F, before the embedding divides it by
+    :math:`\sqrt m`. If :math:`|\xi(F)| \le 1` for each feature, the bound is
 
     .. math:: \frac{4 \sqrt{\log(6 / \delta)}}{\sqrt m} + \frac{8 (1 + \sqrt{2 \log(3 / \delta)})}{\sqrt s}.
 
-    Complex exponentials satisfy the assumption. So does the exact feature map of any kernel with k(x, x) = 1, because
-    it maps graphlets to vectors of length 1. The features
+    The assumption holds for ``"gaussian_complex"``, because a cosine and a sine together are one complex exponential,
+    whose absolute value is 1. It also holds for the exact feature map of any kernel with k(x, x) = 1, because this map
+    turns graphlets into vectors of length 1. The features
     :math:`\sqrt 2 \cos(w \cdot a + b)` of ``"gaussian"`` are bounded by :math:`\sqrt 2`, which doubles both terms.
     Optical features have no bound, so the theorem does not apply to them. By Hoeffding's inequality, the 4 in the first
     term could be :math:`2 \sqrt 2`.

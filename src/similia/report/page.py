@@ -47,8 +47,9 @@ def write_report(
         copy also refits estimators that are wrapped in scikit-learn's `FrozenEstimator`.
     cv : int, default=5
         Number of folds, at least 2; fewer are used if there are too few objects. Equal objects are in the same fold. So
-        are near copies of texts (at least 80 % of their words are the same), unless you give `groups`, one group of
-        copies would hold more texts than a fold, or a class would have fewer groups than there are folds.
+        are near copies of texts (at least 80 % of their words are the same), with three exceptions: if you give
+        `groups`; if one group of near copies would hold more texts than a fold; or if a class would be left with fewer
+        groups than there are folds. Then near copies may be in different folds.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000

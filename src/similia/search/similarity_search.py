@@ -585,8 +585,8 @@ class Recall(NamedTuple):
     Attributes
     ----------
     recall : float
-        Share of the k objects found that are no farther than the true k-th neighbour (so ties count as found), averaged
-        over the queries.
+        Share of the k results of a query that are correct, averaged over the queries. A result is correct if it is no
+        farther from the query than the true k-th nearest neighbour, so ties count as correct.
     standard_error : float
         Standard error of `recall`.
     seconds : float

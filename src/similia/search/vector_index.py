@@ -313,7 +313,7 @@ class VectorIndex(BaseEstimator):
         return self._rows.take(rows)
 
     def holding(self, rows: Rows) -> Self:
-        """Return a copy of this index that holds `rows`, as `encode` makes them, with their ids."""
+        """Return a copy of this index that holds `rows`: codes, as `encode` returns them, and their ids."""
         twin = twin_of(self)
         twin._rows = rows
         twin._check_rows()

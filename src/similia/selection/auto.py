@@ -242,8 +242,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
     them as the time allows. Of all pipelines that there was time to compare and fit, none is clearly better in
-    cross-validation than the chosen one. None that uses nearest neighbours scores higher, not even by a little, with
-    one exception (*Trust* in the Notes).
+    cross-validation than the chosen one. The chosen one also scores at least as high as each of them that uses nearest
+    neighbours, unless it was chosen by the rule *Trust* (see Notes).
 
     Parameters
     ----------
@@ -258,9 +258,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
         A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
         refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
         support vector machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the
-        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. If the callable
-        uses nothing but ``estimator.predict(V)``, then `estimator` only returns predictions that were made before, and
-        V may be None.
+        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. A callable that
+        uses only ``estimator.predict(V)`` gets a stand-in for these steps: its ``predict`` returns predictions that
+        were made before, and V may be None.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer folds (but at least 3) are used,
         with a warning.
@@ -285,12 +285,12 @@ class AutoClassifier(ClassifierMixin, _Auto):
         Estimated score on new objects: for each fold, a pipeline is chosen without the fold and scored on it, and the
         scores are averaged. NaN if `nested` is False.
     best_score_interval_ : (float, float)
-        95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval for n / 1.5 scored objects, or
-        for n / 2.25 if `n_outer_folds_` is below the number of folds. Here n is the number of objects in the last round
-        (see Notes); identical objects and objects of one group (see `fit`) count once. Dividing n widens the interval,
-        since the scores of different folds are not independent: the folds share training objects. In simulations, 94 to
-        98 % of these intervals held the true accuracy; without the division, only 83 to 91 % did. For other scores it
-        is Student's t interval over folds, widened for the same reason [4]_.
+        95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval of a proportion, computed as if
+        n / 1.5 objects had been scored (n / 2.25 if `n_outer_folds_` is below the number of folds). Here n is the
+        number of objects in the last round (see Notes); identical objects and objects of one group (see `fit`) count
+        once. Dividing n widens the interval, since the scores of different folds are not independent: the folds share
+        training objects. In simulations, 94 to 98 % of these intervals held the true accuracy; without the division,
+        only 83 to 91 % did. For other scores it is Student's t interval over folds, widened for the same reason [4]_.
     n_outer_folds_ : int
         Number of folds for which there was time to repeat the whole search without the fold. For each other fold, a
         pipeline is chosen by the scores already found on the remaining folds.
@@ -331,8 +331,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
         - y has missing values, fractional labels, or another length than X;
         - y has only one class, or most of its classes have only one object;
-        - the classes are too small: if you sort the objects by class and deal them out in turn to three parts, a part
-          has only one class (two classes of three objects or more are enough, and so are four of two or more);
+        - the classes are too small. Two classes of at least three objects are enough, and so are four classes of at
+          least two. To check other cases, sort the objects by class and deal them out in turn to three parts: each
+          part must get at least two classes;
         - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.
@@ -379,8 +380,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     sentences then scores high on folds that split the variants, and fails on new sentences. So, unless `groups` are
     given, two strings with spaces share a fold if at least 80 % of their words agree. (To compute this share, count
     each word in both strings. Then divide the sum of the smaller counts by the sum of the larger counts.) This rule is
-    not applied if one group of variants holds more texts than a fold, or if it would leave a class with fewer groups
-    than there are folds. `notes_` says how many near copies were found.
+    not applied if one group of variants holds more texts than a fold, or if it would lower the number of groups of a
+    class to less than the number of folds. `notes_` says how many near copies were found.
 
     *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold for which there is time
     (see `n_outer_folds_`), the whole search, including halving, is repeated without the fold, and its winner is scored
@@ -448,9 +449,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     ------
     ValueError, TypeError
         In `fit`, if all targets are equal; if a target is not a finite number (text such as ``"1.5"`` counts as a
-        number); or if the score needs two objects, as R squared does, but a fold would hold only one. (A fold can be so
-        small because all objects of a group, see `fit`, share a fold, and so do copies of an object.) All errors of
-        `AutoClassifier` that are not about classes can occur, too.
+        number); or if a fold would hold only one object and the score needs two, as R squared does. (A fold can be this
+        small if there are few groups: all objects of a group share a fold, and so do copies of an object; see `groups`
+        of `fit`.) All errors of `AutoClassifier` that are not about classes can occur, too.
 
     Examples
     --------

@@ -229,7 +229,7 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
     Parameters
     ----------
     service : Service
-        Answers the requests, by the model or search index at its path.
+        Holds the model or search index, and answers the requests with it.
     limits : Limits, optional
         Limits on the size, number and duration of requests.
     token : str, optional
