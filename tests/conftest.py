@@ -8,7 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("similia", deadline=None)  # a busy machine may need more than 0.2 s for an example
+hypothesis.settings.load_profile("similia")
 
 
 @pytest.fixture(scope="session")

@@ -304,6 +304,8 @@ def test_bad_input_is_refused_at_once(tmp_path: Path, promoters: tuple[list[str]
         written(tmp_path, nyshd(), X, y, cv=1)
     with pytest.raises(ValueError, match="precomputed"):
         written(tmp_path, sm.Nystroem("precomputed", 3), np.eye(5))
+    with pytest.raises(ValueError, match="model must be an estimator that predicts or"):
+        write_report(sm.SimilaritySearch("auto", sm.distances.Levenshtein()).fit(X[:9]), X, y, tmp_path / "report.html")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         write_report(nyshd(), X, y, tmp_path / "nowhere" / "report.html")
     assert not [*tmp_path.iterdir()]

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 import similia as sm
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
-from similia.search import near_duplicates
+from similia.search import duplicates, near_duplicates
 from similia.search._hashes import Signs, plan
 from similia.search._join import Join, Limit
 from similia.search.duplicates import has_hashes
@@ -192,6 +192,22 @@ def test_any_similarity_by_neighbours():
     found = near_duplicates(series, DTW(0.1), 1.5, method="neighbours", random_state=0)
     assert {tuple(pair) for pair in found.pairs.tolist()} <= set(brute(series, DTW(0.1), 1.5))
     assert len(found.pairs) > 50
+
+
+def test_objects_with_more_near_duplicates_than_neighbours_are_compared_within_their_group(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(4, 30)), 50, axis=0) + 0.02 * rng.normal(size=(200, 30))
+    similarity, true = Cosine(mapping="projection"), brute(X, Cosine(mapping="projection"), 0.99)
+    assert len(true) == 4 * 50 * 49 / 2
+    found = near_duplicates(X, similarity, 0.99, method="neighbours", random_state=0)
+    assert {tuple(pair) for pair in found.pairs.tolist()} == set(true)
+    assert found.recall == 1.0
+    monkeypatch.setattr(duplicates, "_IN_GROUPS", 10)  # room for one of the four groups
+    with pytest.warns(UserWarning, match=r"near_duplicates found about \d\d% of the pairs, below recall=0.9"):
+        found = near_duplicates(X, similarity, 0.99, method="neighbours", recall=0.9, random_state=0)
+    assert len(found.pairs) < len(true)
+    assert 0.4 < found.recall < 0.9
+    assert len(set(found.groups)) == 4
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse", "strings", "normalized", "proportions"])

@@ -594,6 +594,15 @@ def test_the_automatic_choice_leaves_out_features_that_some_object_makes_negativ
     assert search.kneighbors(X[:5], 1)[1].ravel().tolist() == [0, 1, 2, 3, 4]
 
 
+def test_the_automatic_choice_tries_the_features_of_the_kernel_that_reranks_strings():
+    kernel = sm.kernels.MinMax(sm.kernels.GappedKmers(4, 2))
+    X = words(600)
+    search = sm.SimilaritySearch("auto", rerank=kernel, n_candidates=10).fit(X)
+    shares = {trial["candidates"]: trial["recall"] for trial in search.trials_ if trial["n_candidates"] == 10}
+    name = "features of MinMax(kernel=GappedKmers(informative=2, length=4))"
+    assert shares[name] == 1.0, shares  # these features compare strings as the kernel does
+
+
 @pytest.mark.parametrize("output", ["default", "pandas"])
 def test_the_automatic_choice_makes_no_frames(output):
     X = words(40)

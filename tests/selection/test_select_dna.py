@@ -50,7 +50,14 @@ def test_shared_and_minmax_counts_are_candidates_for_all_strings(task):
     found = names(["ACDEFGHIKLMNPQRSTVWY", "CDACDA"] * 4, task)
     vectors = "features" if task == "classification" else "landmarks"
     assert f"Intersection Spectrum k=(1, 5) · {vectors}" in found
-    assert "MinMax Spectrum 1–3" in found
+    assert {"MinMax Spectrum 1–3", "MinMax Spectrum 1–5"} <= set(found)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_gapped_kmers_are_candidates_for_proteins_but_not_for_texts(task):
+    proteins, texts = names(["ACDEFGHIKLMNPQRSTVWY", "CDACDA"] * 4, task), names(["a cat", "the dog sat"] * 4, task)
+    assert {"GappedKmers 6, informative=3", "GappedKmers 8, informative=4"} <= set(proteins)
+    assert not any(name.startswith("GappedKmers") for name in texts)
 
 
 def test_letters_of_both_cases_are_alike():

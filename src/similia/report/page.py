@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, TextIO
 
+from similia.core.errors import BadParameter
 from similia.core.validation import check_positive_int
 from similia.report._context import Context, for_page, gather
 from similia.similarity import without_addresses
@@ -68,7 +69,7 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or `y` or `names` has another length than `X`; if `unseen` is True but the model is not
-        fitted; or if the kernel is precomputed.
+        fitted; if the kernel is precomputed; or if `model` neither predicts nor transforms, like a search.
     FileNotFoundError
         If the folder of `path` does not exist.
 
@@ -100,6 +101,9 @@ def write_with_scores(
     place = text_destination(path)
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
+    if not hasattr(model, "transform") and not hasattr(model, "predict"):
+        remedy = "for a search, similia.report.RecallDisplay draws the recall"
+        raise BadParameter("model", "an estimator that predicts or transforms", type(model).__name__, remedy)
     context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
     write_text(_page_of(context, title), place)
     return place, summary(context), context.unscored

@@ -82,12 +82,12 @@ def _as_good(lost: npt.NDArray[np.float64]) -> bool:
 
 def _ways(X: Any, metric: Metric) -> Iterator[Any]:
     """Yield what may find candidates among these objects, unfitted."""
+    if metric.is_kernel and all(_has_features(metric.function, part) for part in _probed(X)):
+        yield FeatureIndex(metric.function)
     if isinstance(X, StringBatch):
         k = kmer_length(X)
         for length in range(k + 1, k + 1 + _LENGTHS):
             yield FeatureIndex(MinMax(Spectrum(length)))
-    elif metric.is_kernel and all(_has_features(metric.function, part) for part in _probed(X)):
-        yield FeatureIndex(metric.function)
     bits = bits_for(X, metric)
     yield bits
     yield Pipeline([*_embedding(bits).steps, ("index", VectorIndex(random_state=0))])

@@ -32,6 +32,7 @@ Thompson, "A generalization of sampling without replacement", JASA 1952.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ _EXACT = 2_000  # objects up to which method="auto" compares all pairs
 _BUFFER = 2**22  # about how many candidates are collected before they are compared
 _SORTED = 4  # bands sorted at once
 _NEIGHBOURS = 20  # of the graph whose edges are candidates of method="neighbours"
+_IN_GROUPS = 200  # pairs within groups for each object, at most
 _CHECKED = 100  # objects that are compared with all others to measure its recall
 _LOGGER = logger_of(__name__)
 discard = disk.discard
@@ -183,12 +185,13 @@ def near_duplicates(
     method : {"auto", "exact", "hashes", "neighbours"}, default="auto"
         "exact" compares all pairs. "hashes" compares only objects that share a hash key, made by `similia.MinHash` or
         from signs of random projections. "neighbours" works for any similarity and compares each object with its 20
-        nearest ones (`similia.search.knn_graph`), so it may miss pairs of objects that have more near-duplicates.
-        "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it works for the similarity, otherwise
-        "neighbours".
+        nearest ones (`similia.search.knn_graph`). If this misses too many pairs of a sample, the objects of each group
+        are also compared with each other. "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it works
+        for the similarity, otherwise "neighbours".
     recall : float, default=0.98
-        For "hashes": required probability, below 1, of finding a pair exactly at the threshold. More similar pairs are
-        found with a higher probability.
+        Required share of pairs found, below 1. For "hashes": the probability of finding a pair exactly at the
+        threshold; more similar pairs are found with a higher probability. For "neighbours": the share measured on a
+        sample.
     random_state : int, numpy generator or None, default=None
         Source of randomness. An integer makes results the same for any number of threads and any
         ``config(max_memory=...)``.
@@ -216,7 +219,7 @@ def near_duplicates(
     Warns
     -----
     UserWarning
-        If "hashes" cannot reach `recall`; it then finds as many pairs as it can.
+        If "hashes" or "neighbours" cannot reach `recall`; it then finds as many pairs as it can.
 
     Examples
     --------
@@ -249,7 +252,7 @@ def near_duplicates(
     elif method == "hashes" or (method == "auto" and hashable):
         share, used = _by_hashes(join, recall, random_state), "hashes"
     else:
-        share, used = _by_neighbours(join, random_state), "neighbours"
+        share, used = _by_neighbours(join, recall, random_state), "neighbours"
     pairs, values = join.found()
     groups = components([(pairs[:, 0], pairs[:, 1])], n)
     _LOGGER.info("near_duplicates: %d pairs, estimated recall %.3f", len(pairs), share)
@@ -363,15 +366,47 @@ def _joined(pairs: list[tuple[Index, Index]]) -> tuple[Index, Index]:
 
 
 # ---- by neighbours
-def _by_neighbours(join: Join, random_state: Any) -> float:
-    """Compare each object with its nearest neighbours; return the recall measured on a sample."""
+def _by_neighbours(join: Join, recall: float, random_state: Any) -> float:
+    """Compare each object with its nearest neighbours and, if that misses too many, all objects of a group.
+
+    Return the recall measured on a sample.
+    """
     seeds = spawn_seeds(random_state, 2)
     graph = knn_graph(join.X, join.metric.function, min(_NEIGHBOURS, join.n - 1), method="bits", random_state=seeds[0])
     edges = graph.tocoo()
     pairs = np.stack([np.minimum(edges.row, edges.col), np.maximum(edges.row, edges.col)], axis=1).astype(np.int64)
     pairs = np.unique(pairs, axis=0)
     join.compare(pairs[:, 0], pairs[:, 1])
-    found = join.found()[0]
     sample = generator(seeds[1]).choice(join.n, min(join.n, _CHECKED), replace=False)
-    parts = parts_of(join.X, join.n, len(sample))
-    return checked(join.limit, found, join.n, sample, take(join.X, sample), parts).recall
+    queries = take(join.X, sample)
+
+    def measured() -> float:
+        parts = parts_of(join.X, join.n, len(sample))
+        return checked(join.limit, join.found()[0], join.n, sample, queries, parts).recall
+
+    share = measured()
+    if share < recall:
+        for left, right in _within_groups(join.found()[0], join.n):
+            join.compare(left, right)
+        share = measured()
+    if share < recall:
+        words = f"near_duplicates found about {share:.0%} of the pairs, below recall={recall:g}; groups are probably "
+        warnings.warn(words + 'right; method="exact" finds all pairs', stacklevel=3)
+    return share
+
+
+def _within_groups(pairs: Index, n: int) -> Iterator[tuple[Index, Index]]:
+    """Yield all pairs of objects of each group that the pairs form, small groups first, at most `_IN_GROUPS` * n."""
+    label = components([(pairs[:, 0], pairs[:, 1])], n)
+    order = np.argsort(label, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+    waiting, left_over = [], _IN_GROUPS * n
+    for group in sorted((group for group in groups if len(group) > 2), key=len):
+        left_over -= len(group) * (len(group) - 1) // 2
+        if left_over < 0:
+            break
+        rows, columns = np.triu_indices(len(group), 1)
+        waiting.append((group[rows], group[columns]))
+        if sum(len(left) for left, _ in waiting) >= _BUFFER:
+            yield _joined(waiting)
+    yield _joined(waiting)

@@ -63,7 +63,7 @@ _TOLERANCE = 0.1  # tolerance of LinearSVC on features: as accurate as 1e-3 and,
 _ALPHAS = np.logspace(-3, 5, 17)  # leave-one-out errors on the training part choose one
 _SPECTRA = [k.Spectrum(k=n, normalize=True) for n in (2, 3, 4, 5)]
 _SHARED = k.Intersection(k.Spectrum(k=(1, 5)), normalize=True)  # what two strings share of each count
-_ALIKE = k.Sum([k.MinMax(k.Spectrum(k=n)) for n in (1, 2, 3)])  # Jaccard of the counts, length by length
+_ALIKE = [k.Sum([k.MinMax(k.Spectrum(k=n)) for n in range(1, last + 1)]) for last in (3, 5)]  # Jaccard, by length
 _LONGEST = 48  # maximum characters of a name; a sum lists several
 
 
@@ -299,7 +299,11 @@ def _strings(X: Any, parts: _Parts) -> Iterator[Group]:
         cases = len(letters) > len(np.unique(letters & ~np.uint32(32)))  # both small and capital letters
         yield parts.features(k.Spectrum(k=6, normalize=True, reverse_complement=True, ignore_case=cases))
         yield from _gapped(parts, ignore_case=cases)
-    yield parts.exact(_ALIKE)
+    elif not spaces:  # sequences such as proteins, whose families share a few letters at each of many places
+        for length, informative in ((6, 3), (8, 4)):
+            yield replace(parts.exact(k.GappedKmers(length, informative, normalize=True)), cost=DEAR)
+    for kernel in _ALIKE:
+        yield parts.exact(kernel)
     yield parts.features(gappy)
     kernels = [spectra, gappy]
     if set(letters.tolist()) <= set(b"ACGT"):
