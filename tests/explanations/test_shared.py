@@ -193,6 +193,16 @@ def test_places_of_occurrences_that_overlap():
     assert _shared._occurrences("ab", "aaa").tolist() == []
 
 
+def test_nearest_neighbours_are_explained_by_training_objects():
+    X, y = _motifs(30), np.arange(30) % 3
+    for objects in (X, _bumps(True)[0][:30]):
+        compared = sm.distances.Levenshtein() if objects is X else sm.distances.DTW()
+        model = sm.KNeighborsClassifier(compared, n_neighbors=3).fit(objects, y)
+        parts = [part for parts in explain_classes(model, objects).values() for part in parts]
+        assert parts
+        assert all(": training object " in part.name for part in parts)
+
+
 # ---- the rest
 @given(st.integers(2, 5), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_a_cluster_is_compared_with_all_others(k, rank, seed):

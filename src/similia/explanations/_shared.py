@@ -103,7 +103,7 @@ def explain_classes(
     For each predicted class or cluster, `similia.explain` splits the decisions for some members, drawn at random, into
     the contributions of parts. The contributions of parts with the same name are then averaged over these members; a
     member without the part counts as 0. For series, and for strings whose parts have no places, the parts are found by
-    leaving them out (see Notes).
+    leaving them out (see Notes). The parts of nearest neighbours are training objects.
 
     Parameters
     ----------
@@ -125,7 +125,8 @@ def explain_classes(
     dict
         For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
         listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
-        A part that is left out must matter in these members, that is, it must add a positive amount.
+        A part that is left out must matter in these members, that is, it must add a positive amount. So the list is
+        empty if no single part changes the decisions of a model.
 
     Raises
     ------
@@ -242,7 +243,8 @@ class _Explainer:
         """Return the largest parts that the members at `rows` share; `example` is the position of one, if known."""
         steps = self._decision_for(label)
         first = item(self.X, int(rows[0]))
-        kind = self._view(first).kind if is_scored(steps[-1]) else ""
+        votes = hasattr(steps[-1], "kneighbors")  # those of neighbours seldom change with a single stretch
+        kind = self._view(first).kind if is_scored(steps[-1]) and not votes else ""
         if kind == "series":
             return self._stretches(steps, rows[:_MEASURED], example, top)
         if kind == "strings" and _has_no_places(steps, first):
