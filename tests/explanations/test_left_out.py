@@ -284,9 +284,9 @@ def test_windows_of_large_objects_cover_each_place_and_hold_what_is_near():
 
 def test_an_end_of_a_series_is_level():
     x = as_series([np.array([[5.0], [1.0], [2.0], [9.0], [7.0]])])
-    assert _left_out._flattened(x, np.array([0, 1])).values.ravel().tolist() == [2, 2, 2, 9, 7]
-    assert _left_out._flattened(x, np.array([3, 4])).values.ravel().tolist() == [5, 1, 2, 2, 2]
-    assert _left_out._flattened(x, np.array([2, 3])).values.ravel().tolist() == [5, 1, 3, 5, 7]
+    assert _left_out.flattened(x, np.array([0, 1])).values.ravel().tolist() == [2, 2, 2, 9, 7]
+    assert _left_out.flattened(x, np.array([3, 4])).values.ravel().tolist() == [5, 1, 2, 2, 2]
+    assert _left_out.flattened(x, np.array([2, 3])).values.ravel().tolist() == [5, 1, 3, 5, 7]
     assert x.values.ravel().tolist() == [5, 1, 2, 9, 7]
 
 

@@ -128,3 +128,14 @@ def log_alignment_sum(x, y, rate, divisible, triangular, band):
             here = np.log(w) - z - np.log(2 - w * np.exp(-z)) if divisible else -z
             M[i + 1, j + 1] = here + np.logaddexp.reduce([M[i, j], M[i, j + 1], M[i + 1, j]])
     return M[-1, -1]
+
+
+def dtw_path(x, y):
+    """Return the pairs (i, j) on the path with the least sum of absolute differences; ties prefer the diagonal."""
+    best = {(-1, -1): (0.0, [])}
+    for i in range(len(x)):
+        for j in range(len(y)):
+            before = [best[cell] for cell in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if cell in best]
+            cost, path = min(before, key=lambda found: found[0])
+            best[i, j] = cost + abs(x[i] - y[j]), [*path, (i, j)]
+    return best[len(x) - 1, len(y) - 1][1]

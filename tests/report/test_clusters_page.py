@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,23 @@ def test_the_page_says_what_was_found(fitted: Any, written: Path) -> None:
     assert "1.00" in page.text
     assert "as requested" in page.text
     assert "How many clusters" not in page.text
+
+
+def test_stretches_of_time_are_drawn_over_the_medoid(tmp_path: Path) -> None:
+    times, noise = np.arange(40), np.random.default_rng(0).normal(size=(20, 40))
+    X = 0.05 * noise + np.where(np.arange(20)[:, None] % 2, 2 * np.exp(-(((times - 15) / 3) ** 2)), 0.0)
+    model = sm.KernelKMeans(sm.distances.DTW(), n_clusters=2, random_state=0).fit(X)
+    path = write_clusters(model, X, path=tmp_path / "c.html")
+    page, shares = Page(path), explain_classes(model, X)
+    bump = int(model.labels_[1])
+    assert shares[bump][0].example == model.medoid_indices_[bump]
+    assert f"{shares[bump][0].name} (100.0 %)" in page.text
+    assert f"Cluster {bump}: the medoid and the stretches" in page.text
+    text = path.read_text()
+    charts = re.findall(r'<svg class="chart".*?</svg>', text, re.S)
+    assert len(charts) == sum(bool(parts) for parts in shares.values())
+    (drawn,) = (chart for chart in charts if f"<title>Cluster {bump}" in chart)
+    assert drawn.count("opacity: 0.5") == 1  # the largest stretch
 
 
 def test_the_page_opens_without_complaint(browser: Any, written: Path) -> None:

@@ -3,7 +3,7 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "explain": "_explain", "explain_classes": "_explain", "SharedPart": "_explain", "Explanation": "_explanation",
+    "explain": "_explain", "explain_classes": "_shared", "SharedPart": "_shared", "Explanation": "_explanation",
     "Part": "_explanation",
 }  # fmt: skip
 __all__ = [*_NAMES]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator, RegressorMixin, is_regressor
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import FeatureUnion
@@ -184,6 +184,27 @@ class NearestCenter(LinearClassifierMixin, BaseEstimator):
         return self
 
 
+class AgainstRest(RegressorMixin, BaseEstimator):
+    """How much nearer vectors are to the centre of a cluster than to those of the others, in squared distance.
+
+    For a vector z, it predicts sum_c n_c |z - mu_c|^2 / sum_c n_c - |z - mu|^2, where mu is the centre of the cluster
+    and mu_c that of another one, with n_c objects. This is linear in z, with the coefficients 2 (mu - m), where m is
+    the mean of the mu_c with these weights, and not negative if mu is the nearest centre.
+    """
+
+    def fit(self, centers: Floats, counts: Places, cluster: int) -> AgainstRest:
+        others = np.arange(len(centers)) != cluster
+        own, rest, weights = centers[cluster], centers[others], np.maximum(counts[others], 1)  # a cluster may be empty
+        self.coef_ = 2.0 * (own - np.average(rest, axis=0, weights=weights))
+        self.intercept_ = float(np.average(np.square(rest).sum(axis=1), weights=weights) - np.square(own).sum())
+        self.rivals = f"cluster {cluster}", "the rest"
+        return self
+
+    def predict(self, Z: Any) -> Floats:
+        """Return the differences for n vectors, shape (n,)."""
+        return dense(Z) @ self.coef_ + self.intercept_
+
+
 def several_numbers(learner: Any, n: int) -> ValueError:
     """Return the error for a regressor that predicts several numbers."""
     return ValueError(f"{name_of(learner)} predicts {n} numbers, expected one; fit one model for each")
@@ -209,7 +230,8 @@ def _linear(learner: Any, row: Any) -> Decision:
         terms = dense(row).ravel() * coef[0]
         if abs(predicted[0] - terms.sum() - intercept[0]) > _LINEAR * (np.abs(terms).sum() + abs(intercept[0])):
             raise NoParts(f"{name_of(learner)} does not predict a linear function of its input; {_LEARNERS}")
-        return Decision(float(predicted[0]), "prediction", PREDICTED, coef[0], float(intercept[0]))
+        rivals = getattr(learner, "rivals", ())
+        return Decision(float(predicted[0]), "prediction", PREDICTED, coef[0], float(intercept[0]), classes=rivals)
     classes = learner.classes_
     if len(classes) > 2 and isinstance(learner, SVC | NuSVC):
         scores = np.ravel(row @ coef.T) + intercept

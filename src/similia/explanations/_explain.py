@@ -1,7 +1,5 @@
 r"""`explain` shows why two objects are similar, and which parts of an object lead to its prediction.
 
-`explain_classes` shows which parts the members of each class or cluster share.
-
 Parts are exact wherever the kernel, distance or decision is a sum: over shared features, over the steps of an
 alignment, over nearest points, or over the features of a linear model. The residual shows what the parts leave out.
 A prediction is a decision sum_j w_j f_j(x) + b, where f is the output of the model's first step:
@@ -29,22 +27,20 @@ Source: linear decisions over the features of a kernel are decomposed as in Rät
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone, is_classifier, is_clusterer
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
 
 from similia.core.estimators import ObjectsOut
-from similia.core.progress import track
-from similia.core.validation import RandomState, check_positive_int, generator
+from similia.core.validation import check_positive_int
 from similia.embeddings import D2KE
 from similia.explanations import _decisions as decisions
 from similia.explanations._comparisons import WHAT, Naming, distance_pair, one_object, pair, power_of, sum_parts
@@ -73,7 +69,7 @@ from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.learn.outliers import OutlierDetector
 from similia.learn.vote import VoteRegressor
 from similia.objects import GraphToSets, SeriesToSets, take
-from similia.objects.sequences import Batch, at_least_one, item
+from similia.objects.sequences import Batch
 from similia.objects.series import SeriesBatch
 from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
@@ -82,7 +78,6 @@ _TIMES = "columns are split by time; in a part, all points of time add more than
 _NEAR = "(near: CLASS) says that a small distance to that object counts for CLASS"
 _SCALED = "numbers in the names of parts and in these notes are in the units of the scaled targets"
 _AFFINE = ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler")  # transforms of targets
-_ALL = 2**31  # list all parts of an explanation
 
 
 def explain(
@@ -185,101 +180,6 @@ def explain(
     >>> found.parts[0].in_x, found.parts[0].in_y
     (array([1, 2, 3]), array([0, 1, 2]))
     """
-    return _explained_parts(what, x, y, top, label_names)
-
-
-class SharedPart(NamedTuple):
-    """A part, such as a substring or a subgraph, that members of a class share.
-
-    Attributes
-    ----------
-    name : str
-        Name of the part.
-    contribution : float
-        Amount that the part adds to the decision for the class: the mean over the members of the class that
-        `explain_classes` drew. A member without the part counts as 0.
-    share : float
-        Share of these members for which the part adds a positive amount.
-    """
-
-    name: str
-    contribution: float
-    share: float
-
-
-def explain_classes(
-    model: Any, X: Any, *, top: int = 5, n_members: int = 30, label_names: Mapping[int, str] | None = None,
-    random_state: RandomState = 0,
-) -> dict[Any, list[SharedPart]]:  # fmt: skip
-    """Return the parts, such as substrings, that the members of each predicted class or cluster share.
-
-    For each class, `similia.explain` splits the decisions for some members, drawn at random, into the contributions of
-    parts. The contributions of parts with the same name are then averaged over these members; a member without the part
-    counts as 0.
-
-    Parameters
-    ----------
-    model : estimator or pipeline
-        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts.
-    X : collection of n objects
-        Objects in any form that the model takes. The class of an object is the one that the model predicts.
-    top : int, default=5
-        Maximum number of parts listed for a class.
-    n_members : int, default=30
-        Maximum number of members of a class to explain, chosen at random.
-    label_names : mapping of int to str, optional
-        Names of integer node labels of graphs, such as ``{0: "C", 1: "N"}``.
-    random_state : int, numpy Generator or None, default=0
-        Seed or generator from which the members are drawn.
-
-    Returns
-    -------
-    dict
-        For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
-        listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
-        The list is often empty if the parts are stretches of time, since series rarely share these.
-
-    Raises
-    ------
-    TypeError
-        If the model predicts no classes, or its decisions have no parts.
-
-    Notes
-    -----
-    The function calls `explain` up to `n_members` times for each class.
-
-    Examples
-    --------
-    >>> import similia as sm
-    >>> words = ["ACACAC", "CACACA", "ACACA", "GGTTGG", "GGTTG", "GGTT"]
-    >>> model = sm.KernelKMeans(sm.kernels.Spectrum(k=2, normalize=True), n_clusters=2, n_landmarks=6, random_state=0)
-    >>> labels = model.fit_predict(words)
-    >>> found = sm.explanations.explain_classes(model, words)
-    >>> [part.name for part in found[labels[0]]], [part.name for part in found[labels[-1]]]
-    (['AC', 'CA'], ['GG', 'GT', 'TT', 'TG'])
-    """
-    check_positive_int(top, "top")
-    check_positive_int(n_members, "n_members")
-    if not hasattr(model, "predict") or not (is_classifier(model) or is_clusterer(model)):
-        raise TypeError(f"{name_of(model)} predicts no classes; give a fitted classifier or KernelKMeans")
-    at_least_one(X)
-    rng = generator(random_state)
-    labels = np.asarray(model.predict(X))
-    members = {c: rng.permutation(np.flatnonzero(labels == c))[:n_members] for c in np.unique(labels).tolist()}
-    found: dict[Any, list[SharedPart]] = {}
-    for label, rows in track(list(members.items()), "explaining classes", total=len(members)):
-        amounts: dict[str, list[float]] = defaultdict(list)
-        for i in np.sort(rows).tolist():
-            for name, amount in _amounts(model, item(X, i), label_names).items():
-                amounts[name].append(amount)
-        found[label] = _shared(amounts, len(rows))[:top]
-    return found
-
-
-def _explained_parts(
-    what: Any, x: Any, y: Any, top: int, label_names: Mapping[int, str] | None, leave_out: bool = True
-) -> Explanation:
-    """Return what `explain` returns; without `leave_out`, no places of x are left out."""
     refuse_class(what, "the first argument of explain")
     check_positive_int(top, "top")
     naming = {**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})}
@@ -291,7 +191,7 @@ def _explained_parts(
         detects = isinstance(steps_of(what)[-1], OutlierDetector)  # with novelty=False, it predicts nothing
         if not hasattr(what, "predict") and not hasattr(what, "best_") and not detects:
             raise TypeError(f"{name_of(what)} is not a fitted model that predicts; {WHAT}")
-        return _of_steps(steps_of(what), x, naming, top, leave_out)
+        return of_steps(steps_of(what), x, naming, top)
     compared = what
     if not callable(what):
         comparison = parts_of(what).comparison()
@@ -315,8 +215,11 @@ def _of_a_pair(compared: Any, X: Any, Y: Any, naming: Naming, top: int, y: str =
     return explained(value, kind, found, top, title, (view_of(X, naming), view_of(Y, naming)), note=note)
 
 
-def _of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
-    """Explain the prediction of a pipeline, given as a list of its steps, by parts or else by leaving places out."""
+def of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool = True) -> Explanation:
+    """Explain the prediction of a pipeline, given as a list of its steps, by parts or else by leaving places out.
+
+    Without `leave_out`, no places of x are left out.
+    """
     try:
         found = _in_parts(steps, x, naming, top, leave_out)
     except NoParts as error:
@@ -616,22 +519,3 @@ def _weights(machine: Any, distances: Floats) -> Floats:
     else:
         weights = (distances == 0).astype(np.float64) if (distances == 0).any() else 1 / distances
     return weights / weights.sum()
-
-
-def _amounts(model: Any, x: Any, label_names: Mapping[int, str] | None) -> dict[str, float]:
-    """Return the contributions of the parts of the decision for one object, added up by name."""
-    amounts: dict[str, float] = defaultdict(float)
-    found = _explained_parts(model, x, None, _ALL, label_names, leave_out=False)
-    for part in found.parts[: len(found.parts) - len(found._intercept)]:
-        amounts[part.name] += part.contribution
-    return amounts
-
-
-def _shared(amounts: Mapping[str, list[float]], n: int) -> list[SharedPart]:
-    """Return the parts that at least two of n members have, with a positive mean contribution, the largest first."""
-    parts = [
-        SharedPart(name, sum(values) / n, sum(value > 0 for value in values) / n)
-        for name, values in amounts.items()
-        if sum(values) > 0 and len(values) >= min(2, n)
-    ]
-    return sorted(parts, key=lambda part: (-float(f"{part.contribution:.9g}"), part.name))  # ties by 9 digits

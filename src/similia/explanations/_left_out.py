@@ -62,6 +62,7 @@ _NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
 _READERS: dict[str, Any] = {"series": as_series, "graphs": as_graphs, "sets": as_sets}
 _LEAST = {"strings": _SHORTEST + 1, "series": 2 * _SHORTEST, "graphs": 2, "sets": 2}  # places of an object
 _WHAT = {"strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points"}  # that are left out
+Decide = Callable[[Any], Floats]  # maps a collection of n objects to n decisions
 Without = Callable[[Sequence[Places]], Any]  # maps sets of places to a collection: x without each of them
 
 
@@ -96,14 +97,12 @@ def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int,
     """
     learner, X = steps[-1], as_strings([x]) if isinstance(x, str | bytes) else collection(steps[0], x)
     view = view_of(X, naming)
-    scored = hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
-    scored = is_regressor(learner) or (scored and hasattr(learner, "classes_"))
     if view.n_places < _LEAST.get(view.kind, np.inf):
         return None
     rows = through(steps[:-1], X)
     if hasattr(learner, "classes_"):
         decisions.check_one_label(learner, rows)
-    if not scored:
+    if not is_scored(learner):
         return None
     scores = _scores(learner, rows)[0]
     value, kind, title = float(scores[0]), "prediction", decisions.PREDICTED
@@ -123,30 +122,49 @@ def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int,
     return with_left_out(found, steps, x, top)
 
 
+def is_scored(learner: Any) -> bool:
+    """Return whether a learner predicts numbers or gives scores to classes."""
+    scored = hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
+    return is_regressor(learner) or (scored and hasattr(learner, "classes_"))
+
+
 def _left_out(found: Explanation, steps: list[Any], view: View, without: Without, top: int) -> LeftOut:
     whole = without([NOWHERE])
-    decide, title = _decision_at(found, steps, whole)
+    decide, rivals = decision_at(steps, whole)
     value, windows = float(decide(whole)[0]), _windows(view)
-    step = max(1, _AT_ONCE // view.n_places)
+    title = f"the {found.kind}"
+    if rivals and abs(value - found.value) > _SAME * max(abs(value), abs(found.value)):
+        title = f"the score of {rivals[0]} minus that of {rivals[1]}"
 
-    def falls_without(gone: list[Places]) -> list[float]:
-        blocks = [gone[start : start + step] for start in range(0, len(gone), step)]
-        with collected_warnings():  # about objects that nobody has
-            return [fall for block in blocks for fall in (value - decide(without(block))).tolist()]
+    def falls_without(gone: list[Places]) -> Floats:
+        return value - decided_without(decide, without, gone, view.n_places)
 
-    amounts, times = np.zeros(view.n_places), np.zeros(view.n_places)
-    for window, fall in zip(windows, falls_without(windows), strict=True):
-        amounts[window] += fall
-        times[window] += 1
-    amounts /= times
+    amounts = mean_over(windows, falls_without(windows), view.n_places)
     strong = float(np.abs(amounts).mean())
     if strong <= _NOTHING * max(1.0, abs(value)):
         return LeftOut(title, [], np.zeros(view.n_places))
     pieces = [piece for piece in _pieces(view, windows, amounts, strong) if len(piece) < view.n_places]
     pieces = sorted(pieces, key=lambda piece: -abs(float(amounts[piece].sum())))[:top]
-    adds = falls_without(pieces)
+    adds = falls_without(pieces).tolist()
     parts = [Part(_named(view, piece), add, piece, NOWHERE) for piece, add in zip(pieces, adds, strict=True)]
     return LeftOut(title, sorted(parts, key=lambda part: -abs(part.contribution)), amounts)
+
+
+def decided_without(decide: Decide, without: Without, gone: Sequence[Places], n_places: int) -> Floats:
+    """Return the decisions for an object of `n_places` without each of the sets of places in `gone`."""
+    step = max(1, _AT_ONCE // n_places)
+    blocks = [gone[start : start + step] for start in range(0, len(gone), step)]
+    with collected_warnings():  # about objects that nobody has
+        return np.concatenate([np.zeros(0), *(decide(without(block)) for block in blocks)])
+
+
+def mean_over(windows: Sequence[Places], amounts: Floats, n_places: int) -> Floats:
+    """Return the mean of the amounts of the windows that cover each place, (n_places,)."""
+    sums, times = np.zeros(n_places), np.zeros(n_places)
+    for window, amount in zip(windows, amounts.tolist(), strict=True):
+        sums[window] += amount
+        times[window] += 1
+    return sums / times
 
 
 def _windows(view: View) -> list[Places]:
@@ -197,19 +215,21 @@ def _named(view: View, places: Places) -> str:
 def _remover(view: View, steps: list[Any], x: Any) -> Without | None:
     """Return a function that leaves places of an object out, or None if only its drawing has these places."""
     if view.kind == "strings":
-        letters = x if isinstance(x, str | bytes) else _first(x)
+        letters = letters_of(x)
         return None if as_text(letters) != view.text else lambda gone: [_shorter(letters, places) for places in gone]
     X = collection(steps[0], x)
     if isinstance(X, SmilesBatch):
         return None
     one = _READERS[view.kind](X)
-    removers: dict[str, Any] = {"series": _flattened, "graphs": _without_nodes, "sets": _without_points}
+    removers: dict[str, Any] = {"series": flattened, "graphs": _without_nodes, "sets": _without_points}
     remove = removers[view.kind]
     return lambda gone: concatenate([remove(one, places) for places in gone])
 
 
-def _first(x: Any) -> Any:
-    """Return the object of a collection of one object."""
+def letters_of(x: Any) -> Any:
+    """Return a string, or that of a collection of one string, as it was given: as str or bytes."""
+    if isinstance(x, str | bytes):
+        return x
     return np.asarray(x, dtype=object).ravel()[0] if hasattr(x, "iloc") else x[0]
 
 
@@ -217,7 +237,7 @@ def _shorter(letters: Any, places: Places) -> Any:
     return letters[: places[0]] + letters[places[-1] + 1 :] if len(places) else letters
 
 
-def _flattened(series: SeriesBatch, places: Places) -> SeriesBatch:
+def flattened(series: SeriesBatch, places: Places) -> SeriesBatch:
     """Return a series with a straight line at consecutive time points, level where the series begins or ends there."""
     values = series.values.copy()
     if len(places):
@@ -246,11 +266,11 @@ def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
     return GraphBatch(offsets_of([n]), offsets_of(np.bincount(sources, minlength=n)), targets, **side)
 
 
-def _decision_at(found: Explanation, steps: list[Any], whole: Any) -> tuple[Callable[[Any], Floats], str]:
-    """Return the decision of a model as a function of a collection, shape (n,), and its name.
+def decision_at(steps: list[Any], whole: Any) -> tuple[Decide, tuple[str, str] | None]:
+    """Return the decision of a model as a function of a collection, shape (n,), and the names of the two classes.
 
-    It is the explained value where the model computes that for any object, and otherwise the score of the class
-    predicted for the object of the collection `whole`, minus that of its closest rival.
+    The decision is a predicted number (then there are no classes), or the score of the class predicted for the object
+    of the collection `whole`, minus that of its closest rival.
     """
     learner = steps[-1]
 
@@ -258,14 +278,10 @@ def _decision_at(found: Explanation, steps: list[Any], whole: Any) -> tuple[Call
         return _scores(learner, through(steps[:-1], objects))
 
     if is_regressor(learner):
-        return lambda objects: scores(objects)[:, 0], f"the {found.kind}"
-    at_x = scores(whole)[0]
-    winner, other, weights = _rivals(learner, through(steps[:-1], whole), at_x)
-    value = float(at_x @ weights)
-    same = abs(value - found.value) <= _SAME * max(abs(value), abs(found.value))
-    a, b = learner.classes_[winner], learner.classes_[other]
-    name = f"the {found.kind}" if same else f"the score of {a!s} minus that of {b!s}"
-    return lambda objects: scores(objects) @ weights, name
+        return lambda objects: scores(objects)[:, 0], None
+    winner, other, weights = _rivals(learner, through(steps[:-1], whole), scores(whole)[0])
+    names = str(learner.classes_[winner]), str(learner.classes_[other])
+    return lambda objects: scores(objects) @ weights, names
 
 
 def _rivals(learner: Any, X: Any, scores: Floats) -> tuple[int, int, Floats]:

@@ -1,7 +1,7 @@
 """`write_clusters` writes an HTML page about clusters: their sizes and medoids, what members share, and a map.
 
 The page is a single file; its security policy forbids it to fetch anything. Cost: two transforms of all objects, one of
-those on the map, and `similia.explanations.explain` of a few dozen members of each cluster.
+those on the map, and `similia.explanations.explain_classes` with 30 members of each cluster.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.errors import BadParameter
 from similia.core.text import counted, number
 from similia.core.validation import check_labels, check_positive_int
-from similia.explanations import explain_classes
+from similia.explanations import SharedPart, explain_classes
 from similia.learn.clusters import KernelKMeans
 from similia.objects.sequences import at_least_one, item
 from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly
 from similia.report._model import Embedded, parts_of, sampled, taken
-from similia.report._render import Cell, Section, Table, charts, page, percent
+from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report._sections import about_map, explained, object_on_page
 from similia.report.displays import mark
 from similia.similarity import without_addresses
@@ -30,7 +30,8 @@ from similia.storage.disk import text_destination, write_text
 
 _MEMBERS, _NEAR = 30, 4  # of a cluster: members that are explained, and members shown beside the medoid
 _AGREEMENT = "adjusted Rand index with the given classes: 1 if they are the same, 0 on average by chance"
-_SHOWN = 20  # maximum number of clusters whose medoids are shown with their neighbours
+_SHOWN = 20  # maximum number of clusters whose medoids are shown with their neighbours, or drawn with stretches
+_CHANNELS, _POINTS = 6, 1000  # maximum numbers of channels and of points of a curve that are drawn
 
 
 def write_clusters(
@@ -38,6 +39,10 @@ def write_clusters(
     title: str | None = None, names: Any = None, max_objects: int = 5000, random_state: int = 0,
 ) -> Any:  # fmt: skip
     """Write one self-contained HTML page about the clusters of objects.
+
+    The page shows the medoids and, as `similia.explanations.explain_classes` finds them, the parts that tell the
+    members of each cluster from all other clusters: for example, substrings, subgraphs, or stretches of time, which are
+    drawn over the medoid.
 
     Parameters
     ----------
@@ -183,11 +188,41 @@ def _about_clusters(
         "from the centre. "
     )
     text += why or (
-        f"What the members share: the parts that contribute most to the decision for this cluster against the nearest "
-        f"other one, and the share of at most {_MEMBERS} random members in which they do."
+        f"What the members share: the parts that contribute most to the decision for this cluster against all others, "
+        f"and the share of at most {_MEMBERS} random members (10 if parts are left out of them) in which they do."
     )
+    drawn = _stretches(model, X, shares)
+    if drawn:
+        text += (
+            " Each part is a stretch of time in the medoid. Without it, and without what is aligned with it in the "
+            "members, the decision falls; the darker a stretch is, the more."
+        )
     table = Table("Clusters", rows, [*head, "objects", "spread"], text_columns)
-    return Section("clusters", "What the members share", text=text, tables=[table])
+    return Section("clusters", "What the members share", text=text, tables=[table], charts=drawn, beside=False)
+
+
+def _stretches(model: KernelKMeans, X: Any, shares: dict[int, list[SharedPart]]) -> list[Chart]:
+    """Draw the medoids of the largest clusters that have stretches of time, and these behind the curve."""
+    medoids = {c: parts[0].example for c, parts in shares.items() if parts and parts[0].example is not None}
+    largest = sorted(sorted(medoids, key=lambda c: -int(model.counts_[c]))[:_SHOWN])
+
+    def draw(*axes: Any) -> None:
+        for axis, c in zip(axes, largest, strict=True):
+            most = shares[c][0].contribution
+            for part in shares[c]:
+                shade = 0.1 + 0.4 * part.contribution / most
+                axis.axvspan(part.places[0] - 0.5, part.places[-1] + 0.5, color=mark(0)["color"], alpha=shade, lw=0)
+            values = np.asarray(item(X, medoids[c]), dtype=np.float64)
+            channels = values.reshape(len(values), -1).T[:_CHANNELS]
+            times = np.arange(0, len(values), -(-len(values) // _POINTS))
+            for channel in channels:
+                axis.plot(times, channel[times], color="#1d2126", lw=1)
+            axis.set(xlabel="time", ylabel="value")
+
+    titles = [
+        f"{_name(model, c).capitalize()}: the medoid and the stretches that tell its members apart" for c in largest
+    ]
+    return charts(draw, *titles)
 
 
 def _shares(model: KernelKMeans, X: Any, seed: int) -> tuple[dict[int, Any], str]:

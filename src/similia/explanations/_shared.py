@@ -1,0 +1,450 @@
+r"""`explain_classes`: what the members of a class or cluster share, and what tells them from the others.
+
+Parts that have a name of their own in many objects, such as substrings and subgraphs, are averaged over members. Parts
+without places, such as distances to training objects, say little about a class, and no two series share a stretch of
+time by its name. For series, and for strings whose parts have no places, the module therefore leaves things out:
+
+=======  ==============================  =================  ===========================================================
+objects  what is left out of a member    in its place       candidates
+=======  ==============================  =================  ===========================================================
+series   a stretch of time               a straight line    runs of places that matter in windows of a tenth of an
+                                                            example
+strings  all occurrences of a substring  random letters of  substrings that more members than others have
+                                         the drawn objects
+=======  ==============================  =================  ===========================================================
+
+Stretches are those of an example of the class. In another member, a stretch is what is aligned with it: by the
+cheapest path, if the model compares series by an elastic distance or a global alignment, and otherwise by the share of
+the length that lies before it. With f the decision of the model, a stretch or substring gets the mean of
+f(x) - f(x without it) over the members x.
+
+Cost: for each class, at most `_MEASURED` times 24 + `top` predictions, and `_MEASURED` alignments of series that are
+first averaged to `_ALIGNED` points.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier, is_clusterer
+
+from similia.core.estimators import ObjectsOut
+from similia.core.progress import track
+from similia.core.validation import RandomState, check_positive_int, generator
+from similia.distances.dtw import DTW
+from similia.distances.elastic import EditDistance, SoftDTW
+from similia.explanations._comparisons import Naming
+from similia.explanations._decisions import AgainstRest, check_one_label, collection
+from similia.explanations._explain import of_steps
+from similia.explanations._explanation import NOWHERE, Floats, runs_of
+from similia.explanations._left_out import (
+    Decide,
+    Without,
+    decided_without,
+    decision_at,
+    flattened,
+    is_scored,
+    letters_of,
+    mean_over,
+    through,
+)
+from similia.explanations._series import named_stretch, warping
+from similia.explanations._views import Places, View, names_of_labels, view_of
+from similia.kernels.series import GlobalAlignment
+from similia.learn.clusters import KernelKMeans
+from similia.objects import GraphToSets, SeriesBatch, SeriesToSets, as_series, as_strings, concatenate
+from similia.objects.sequences import at_least_one, item
+from similia.pipelines import parts_of, steps_of
+from similia.similarity import name_of
+
+_ALL = 2**31  # list all parts of an explanation
+_MEASURED = 10  # maximum number of members of a class from which something is left out
+_WINDOWS, _SHARE = 20, 10  # windows of an example, each with one of so many parts of it
+_WORDS, _LETTERS = 20, range(3, 9)  # substrings that are left out, and their numbers of letters
+_ALIGNED = 1000  # points to which longer series are averaged before they are aligned
+_NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
+
+
+class SharedPart(NamedTuple):
+    """A part, such as a substring, a subgraph or a stretch of time, that members of a class share.
+
+    Attributes
+    ----------
+    name : str
+        Name of the part.
+    contribution : float
+        Amount that the part adds to the decision for the class: the mean over the members of the class that
+        `explain_classes` drew. A member without the part counts as 0.
+    share : float
+        Share of these members for which the part adds a positive amount.
+    example : int or None
+        Only for a stretch of time: the position in `X` of the member in which `name` and `places` locate it.
+    places : range
+        Only for a stretch of time: its time points in the example; otherwise empty.
+    """
+
+    name: str
+    contribution: float
+    share: float
+    example: int | None = None
+    places: range = range(0)
+
+
+def explain_classes(
+    model: Any, X: Any, *, top: int = 5, n_members: int = 30, label_names: Mapping[int, str] | None = None,
+    random_state: RandomState = 0,
+) -> dict[Any, list[SharedPart]]:  # fmt: skip
+    """Return the parts, such as substrings or stretches of time, that tell the members of a class from the others.
+
+    For each predicted class or cluster, `similia.explain` splits the decisions for some members, drawn at random, into
+    the contributions of parts. The contributions of parts with the same name are then averaged over these members; a
+    member without the part counts as 0. For series, and for strings whose parts have no places, the parts are found by
+    leaving them out (see Notes). The parts of nearest neighbours are training objects.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts.
+    X : collection of n objects
+        Objects in any form that the model takes. The class of an object is the one that the model predicts.
+    top : int, default=5
+        Maximum number of parts listed for a class.
+    n_members : int, default=30
+        Maximum number of members of a class to explain, chosen at random.
+    label_names : mapping of int to str, optional
+        Names of integer node labels of graphs, such as ``{0: "C", 1: "N"}``.
+    random_state : int, numpy Generator or None, default=0
+        Seed or generator from which the members are drawn.
+
+    Returns
+    -------
+    dict
+        For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
+        listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
+        A part that is left out must matter in these members, that is, it must add a positive amount. So the list is
+        empty if no single part changes the decisions of a model.
+
+    Raises
+    ------
+    TypeError
+        If the model predicts no classes, or its decisions have no parts.
+    ValueError
+        If the model is a `similia.KernelKMeans` with a single cluster.
+
+    Notes
+    -----
+    **Against what.** A cluster of `similia.KernelKMeans` is compared with all other clusters: the decision is the mean
+    squared distance to their centres, weighted by their numbers of objects, minus the squared distance to the centre of
+    the cluster. (`explain` compares an object's cluster with the next nearest one.) With a classifier, the class of
+    each member is compared with the closest rival for that member.
+
+    **Stretches of time.** For series, the contribution of a part is the decision minus that for the series with a
+    straight line in place of a stretch, averaged over at most 10 of the drawn members. Stretches are found in an
+    example of the class: the object nearest to the centre of a cluster, or the explained member with the largest
+    decision for its class. In the other members, the stretch is that which the cheapest path aligns with it, if the
+    model compares series by `similia.distances.DTW` or another elastic distance, or by
+    `similia.kernels.GlobalAlignment`; otherwise it is the stretch at the same share of the length. Series of more than
+    1,000 time points are averaged to 1,000 before they are aligned. Effects of stretches overlap, so they do not add up
+    to the decision.
+
+    **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
+    are substrings of 3 to 8 letters. The function takes at most 20 whose share of the drawn members exceeds that of the
+    drawn members of other classes by most. In at most 10 members, random letters of all drawn strings take the place of
+    all occurrences of a substring; its contribution is the mean by which the decision falls.
+
+    **Cost.** The model predicts n times, and then at most 10 (24 + `top`) times for each class if parts are left out;
+    otherwise, `explain` is called up to `n_members` times for each class.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> words = ["ACACAC", "CACACA", "ACACA", "GGTTGG", "GGTTG", "GGTT"]
+    >>> model = sm.KernelKMeans(sm.kernels.Spectrum(k=2, normalize=True), n_clusters=2, n_landmarks=6, random_state=0)
+    >>> labels = model.fit_predict(words)
+    >>> found = sm.explanations.explain_classes(model, words)
+    >>> [part.name for part in found[labels[0]]], [part.name for part in found[labels[-1]]]
+    (['AC', 'CA'], ['GG', 'GT', 'TT', 'TG'])
+    """
+    check_positive_int(top, "top")
+    check_positive_int(n_members, "n_members")
+    if not hasattr(model, "predict") or not (is_classifier(model) or is_clusterer(model)):
+        raise TypeError(f"{name_of(model)} predicts no classes; give a fitted classifier or KernelKMeans")
+    at_least_one(X)
+    rng = generator(random_state)
+    distances = np.asarray(model.transform(X)) if isinstance(steps_of(model)[-1], KernelKMeans) else None
+    labels = np.asarray(model.predict(X)) if distances is None else distances.argmin(axis=1)
+    drawn = {c: rng.permutation(np.flatnonzero(labels == c))[:n_members] for c in np.unique(labels).tolist()}
+    explainer = _Explainer(model, X, dict(label_names or {}), drawn, rng)
+    found: dict[Any, list[SharedPart]] = {}
+    for label, rows in track(list(drawn.items()), "explaining classes", total=len(drawn)):
+        example = None
+        if distances is not None:
+            members = np.flatnonzero(labels == label)
+            example = int(members[distances[members, label].argmin()])
+        found[label] = explainer.of_class(label, rows, example, top)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """A member of a class from which places are left out.
+
+    Attributes
+    ----------
+    number : int
+        Position in the collection.
+    view : View
+    without : callable
+        Maps sets of places to a collection: the member without each of them.
+    decide : callable
+        Maps a collection to the decisions for the class.
+    value : float
+        Decision for the member.
+    """
+
+    number: int
+    view: View
+    without: Without
+    decide: Decide
+    value: float
+
+    def falls(self, gone: Sequence[Places]) -> Floats:
+        """Return by how much the decision falls without each set of places; 0 for no places, and for all of them."""
+        kept = [k for k, places in enumerate(gone) if 0 < len(places) < self.view.n_places]
+        found = np.zeros(len(gone))
+        n = max(1, self.view.n_places)
+        found[kept] = self.value - decided_without(self.decide, self.without, [gone[k] for k in kept], n)
+        return found
+
+
+class _Explainer:
+    """Explains the classes of one model; `drawn` has the positions of the drawn members of each class."""
+
+    def __init__(
+        self, model: Any, X: Any, naming: Naming, drawn: Mapping[Any, Places], rng: np.random.Generator
+    ) -> None:
+        *before, learner = steps_of(model)
+        self.clusters = learner if isinstance(learner, KernelKMeans) else None
+        self.steps = [*before, learner if self.clusters is None else learner.embedding_]
+        while len(self.steps) > 1 and isinstance(self.steps[0], ObjectsOut):  # steps that map objects to objects
+            if isinstance(self.steps[0], GraphToSets | SeriesToSets):
+                break  # here, places of the graph or series are left out
+            X, self.steps = self.steps[0].transform(X), self.steps[1:]
+        self.X, self.naming, self.drawn, self.rng = X, naming, drawn, rng
+        self.reader = parts_of(self.steps[0]).steps[0]  # in an ensemble, the first step of its first model
+        comparison = parts_of(model if self.clusters is None else learner.embedding_).comparison()
+        self.path = None if comparison is None else _path_of(comparison.function)
+
+    def of_class(self, label: Any, rows: Places, example: int | None, top: int) -> list[SharedPart]:
+        """Return the largest parts that the members at `rows` share; `example` is the position of one, if known."""
+        steps = self._decision_for(label)
+        first = item(self.X, int(rows[0]))
+        votes = hasattr(steps[-1], "kneighbors")  # those of neighbours seldom change with a single stretch
+        kind = self._view(first).kind if is_scored(steps[-1]) and not votes else ""
+        if kind == "series":
+            return self._stretches(steps, rows[:_MEASURED], example, top)
+        if kind == "strings" and _has_no_places(steps, first):
+            return self._words(steps, label, rows)[:top]
+        return self._parts(steps, rows)[:top]
+
+    def _decision_for(self, label: Any) -> list[Any]:
+        """Return the steps of the model; those of clusters end in the decision between one and all others."""
+        if self.clusters is None:
+            return self.steps
+        if self.clusters.n_clusters_ == 1:
+            raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
+        return [*self.steps, AgainstRest().fit(self.clusters.cluster_centers_, self.clusters.counts_, label)]
+
+    def _view(self, x: Any) -> View:
+        view = view_of(collection(self.reader, x))
+        return view_of(as_strings([x])) if view.kind == "other" and isinstance(x, str | bytes) else view
+
+    def _series(self, number: int) -> SeriesBatch:
+        return as_series(collection(self.reader, item(self.X, number)))
+
+    def _member(self, steps: list[Any], number: int, without: Without) -> _Member:
+        whole = without([NOWHERE])
+        if hasattr(steps[-1], "classes_"):
+            check_one_label(steps[-1], through(steps[:-1], whole))
+        decide, _ = decision_at(steps, whole)
+        view = self._view(item(self.X, number))
+        return _Member(number, view, without, decide, float(decide(whole)[0]))
+
+    def _parts(self, steps: list[Any], rows: Places) -> list[SharedPart]:
+        """Return the parts that `explain` finds, by name."""
+        amounts: dict[str, list[float]] = defaultdict(list)
+        for i in np.sort(rows).tolist():
+            for name, amount in _amounts(steps, item(self.X, i), self.naming).items():
+                amounts[name].append(amount)
+        kept = {name: values for name, values in amounts.items() if len(values) >= min(2, len(rows))}
+        parts = [SharedPart(name, sum(v) / len(rows), sum(a > 0 for a in v) / len(rows)) for name, v in kept.items()]
+        return _largest(parts)
+
+    def _words(self, steps: list[Any], label: Any, rows: Places) -> list[SharedPart]:
+        """Return substrings without which the decision falls."""
+        texts = {c: [self._view(item(self.X, i)).text for i in some.tolist()] for c, some in self.drawn.items()}
+        words = _candidates(texts[label], [text for c, some in texts.items() if c != label for text in some])
+        pool = np.array([*"".join("".join(some) for some in texts.values())])
+
+        def without_in(text: str, in_bytes: bool) -> Without:
+            def replaced(places: Places) -> Any:
+                letters = np.array([*text])
+                letters[places] = self.rng.choice(pool, len(places))
+                changed = "".join(letters.tolist())
+                return changed.encode("latin-1") if in_bytes else changed
+
+            return lambda gone: [replaced(places) for places in gone]
+
+        members = []
+        for i, text in zip(rows[:_MEASURED].tolist(), texts[label], strict=False):
+            in_bytes = isinstance(letters_of(item(self.X, i)), bytes)
+            members.append(self._member(steps, i, without_in(text, in_bytes)))
+        falls = [member.falls([_occurrences(member.view.text, word) for word in words]) for member in members]
+        return _mattering([SharedPart(word, 0.0, 0.0) for word in words], np.array(falls), members)
+
+    def _stretches(self, steps: list[Any], rows: Places, example: int | None, top: int) -> list[SharedPart]:
+        """Return stretches of time of an example without which the decision falls."""
+        members = [self._member(steps, i, _flattening(self._series(i))) for i in rows.tolist()]
+        if example is None:
+            example = max(members, key=lambda member: member.value).number
+        view = self._view(item(self.X, example))
+        n = view.n_places
+        aligned = [_aligned(view.values, member.view.values, self.path) for member in members]
+
+        def falls(stretches: Sequence[Places]) -> Floats:
+            """Return the falls of the decisions, shape (n_members, n_stretches)."""
+            pairs = zip(members, aligned, strict=True)
+            return np.array([member.falls([places_in(where) for where in stretches]) for member, places_in in pairs])
+
+        width = max(1, -(-n // _SHARE))
+        windows = [np.arange(a, a + width) for a in np.unique(np.linspace(0, n - width, _WINDOWS).round().astype(int))]
+        amounts = mean_over(windows, falls(windows).mean(axis=0), n)
+        usual = float(np.abs(amounts).mean())
+        runs = [(a, b) for a, b in runs_of(amounts, usual) if amounts[a] > usual and b - a < n]
+        runs = sorted(runs, key=lambda run: -float(amounts[slice(*run)].sum()))[:top]
+        parts = [SharedPart(named_stretch(view.values, a, b), 0.0, 0.0, example, range(a, b)) for a, b in runs]
+        return _mattering(parts, falls([np.arange(a, b) for a, b in runs]), members)
+
+
+def _amounts(steps: list[Any], x: Any, label_names: Mapping[int, str]) -> dict[str, float]:
+    """Return the contributions of the parts of the decision for one object, added up by name."""
+    amounts: dict[str, float] = defaultdict(float)
+    found = of_steps(steps, x, {**names_of_labels(x), **label_names}, _ALL, leave_out=False)
+    for part in found.parts[: len(found.parts) - len(found._intercept)]:
+        amounts[part.name] += part.contribution
+    return amounts
+
+
+def _has_no_places(steps: list[Any], x: str | bytes) -> bool:
+    """Return whether the decision for a string has no parts, or only parts without places in it."""
+    try:
+        return of_steps(steps, x, {}, 1, leave_out=False).shares_x is None
+    except TypeError:
+        return True
+
+
+def _largest(parts: list[SharedPart]) -> list[SharedPart]:
+    """Return the parts that add a positive amount, the largest first; ties are those of 9 digits."""
+    kept = [part for part in parts if part.contribution > 0]
+    return sorted(kept, key=lambda part: (-float(f"{part.contribution:.9g}"), part.name))
+
+
+def _mattering(parts: list[SharedPart], falls: Floats, members: list[_Member]) -> list[SharedPart]:
+    """Return the parts with their mean falls, (n_members, n_parts), and shares; those that matter, largest first."""
+    least = _NOTHING * max(abs(member.value) for member in members)
+    found = []
+    for part, fall in zip(parts, falls.T, strict=True):
+        matters = fall > least
+        if matters.sum() >= min(2, len(members)):
+            found.append(part._replace(contribution=float(fall.mean()), share=float(matters.mean())))
+    return _largest(found)
+
+
+# ---- substrings
+def _candidates(texts: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return substrings that more of the texts have than of the others, the most different shares first.
+
+    Of substrings with the same shares, the longest comes first. No two have more than half of one in common. At least
+    two texts have each (one, if there is only one text).
+    """
+    here, there = (Counter(word for text in some for word in _words_in(text)) for some in (texts, others))
+    more = {
+        word: count / len(texts) - there[word] / max(1, len(others))
+        for word, count in here.items()
+        if count >= min(2, len(texts))
+    }
+    chosen: list[str] = []
+    for word in sorted(more, key=lambda word: (-round(more[word], 9), -len(word), word)):
+        if len(chosen) == _WORDS or more[word] <= 0:
+            break
+        if not any(_overlap(word, other) for other in chosen):
+            chosen.append(word)
+    return chosen
+
+
+def _overlap(word: str, other: str) -> bool:
+    """Return whether more than half of the shorter of two substrings is in the other one."""
+    short, long = sorted((word, other), key=len)
+    half = len(short) // 2 + 1
+    return any(short[a : a + half] in long for a in range(len(short) - half + 1))
+
+
+def _words_in(text: str) -> set[str]:
+    return {text[a : a + k] for k in _LETTERS for a in range(len(text) - k + 1)}
+
+
+def _occurrences(text: str, word: str) -> Places:
+    """Return the places of all occurrences of a substring, which may overlap, each once and ascending."""
+    starts = [a for a in range(len(text) - len(word) + 1) if text.startswith(word, a)]
+    return np.unique(np.add.outer(np.array(starts, dtype=np.int64), np.arange(len(word))))
+
+
+# ---- stretches of time
+def _flattening(series: SeriesBatch) -> Without:
+    return lambda gone: concatenate([flattened(series, places) for places in gone])
+
+
+def _path_of(function: Any) -> Any:
+    """Return the elastic distance whose cheapest path aligns series for a kernel or distance; None if there is none."""
+    while callable(getattr(function, "distance", None)):  # a kernel from a distance
+        function = function.distance
+    if isinstance(function, SoftDTW | GlobalAlignment):
+        return DTW(getattr(function, "window", None), local="sqeuclidean")  # their limit for a small gamma or bandwidth
+    return function if isinstance(function, DTW | EditDistance) else None
+
+
+def _aligned(example: Floats, values: Floats, path: Any) -> Callable[[Places], Places]:
+    """Return a function that maps consecutive time points of an example to those of a series, from first to last match.
+
+    `path` is the distance by whose cheapest path the points are matched; if it is None, points match those at the same
+    share of the length.
+    """
+    n, length = len(example), len(values)
+    steps = np.arange(n)
+    first, last = steps * length // n, -(-(steps + 1) * length // n) - 1
+    if path is not None:
+        (a, a_starts), (b, b_starts) = _averaged(example), _averaged(values)
+        links = np.array(
+            [link[:2] for link in warping(path, as_series([a]), as_series([b]), ("x", "y")).links], dtype=int
+        )
+        links = links.reshape(-1, 2)
+        from_, to = np.full(len(a), length), np.full(len(a), -1)
+        np.minimum.at(from_, links[:, 0], b_starts[links[:, 1]])
+        np.maximum.at(to, links[:, 0], b_starts[links[:, 1] + 1] - 1)
+        block = np.searchsorted(a_starts, steps, side="right") - 1
+        first, last = from_[block], to[block]
+
+    def places(where: Places) -> Places:
+        return np.arange(first[where].min(), last[where].max() + 1)
+
+    return places
+
+
+def _averaged(values: Floats) -> tuple[Floats, Places]:
+    """Return the means of at most 1000 stretches of a series, and where these start, with the length at the end."""
+    starts = np.linspace(0, len(values), min(len(values), _ALIGNED) + 1).round().astype(np.int64)
+    return np.add.reduceat(values, starts[:-1]) / np.diff(starts)[:, None], starts
