@@ -95,6 +95,45 @@ def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
     return types.void(array, types.intp, lanes), generate
 
 
+def _swapped(builder: Any, rows: list[Any], apart: int) -> list[Any]:
+    """Emit the step of a transposition that swaps bit log2(`apart`) of the numbers of row and column."""
+    out, columns = rows.copy(), range(LANES)
+    for i in (i for i in columns if not i & apart):
+        a, b = rows[i], rows[i + apart]
+        low = [LANES + j - apart if j & apart else j for j in columns]
+        high = [LANES + j if j & apart else j + apart for j in columns]
+        for k, places in ((i, low), (i + apart, high)):
+            out[k] = builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), places))
+    return out
+
+
+@intrinsic
+def transpose(_typing, source, rows, at, target, start):  # type: ignore[no-untyped-def]
+    """Set ``target[start + LANES * t + k] = source[rows[k] + at + t]`` for all k and t below `LANES`.
+
+    The arrays are contiguous and 1-D; `rows` has `LANES` places in `source`. There are no bounds checks.
+    """
+    lanes = Lanes(source.dtype)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        source, rows, at, target, start = arguments
+        places = context.make_array(signature.args[1])(context, builder, rows).data
+        vectors = []
+        for k in range(LANES):
+            place = builder.add(builder.load(builder.gep(places, [ir.Constant(ir.IntType(64), k)])), at)
+            pointer, align = _address(context, builder, signature.args[0], source, place, lanes)
+            vectors.append(builder.load(pointer, align=align))
+        for apart in (8, 4, 2, 1):
+            vectors = _swapped(builder, vectors, apart)
+        for t, vector in enumerate(vectors):
+            place = builder.add(start, ir.Constant(ir.IntType(64), LANES * t))
+            pointer, align = _address(context, builder, signature.args[3], target, place, lanes)
+            builder.store(vector, pointer, align=align)
+        return context.get_dummy_value()
+
+    return types.void(source, rows, types.intp, target, types.intp), generate
+
+
 def _in_all(builder: Any, lanes: Any, number: Any) -> Any:
     """Emit a vector of the LLVM type `lanes` with `number` in all lanes."""
     nothing = ir.Constant(lanes, ir.Undefined)
@@ -256,21 +295,35 @@ def add_products(_typing, sums, levels, numbers):  # type: ignore[no-untyped-def
     return sums(sums, levels, numbers), generate
 
 
+def _folded(builder: Any, value: Any, width: int, join: Callable[..., Any]) -> Any:
+    """Emit the join of all lanes: the two halves are joined lane by lane until one number is left."""
+    while width > 1:
+        width //= 2
+        halves = [
+            builder.shuffle_vector(value, value, ir.Constant(ir.VectorType(ir.IntType(32), width), [*numbers]))
+            for numbers in (range(width), range(width, 2 * width))
+        ]
+        value = join(*halves)
+    return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+
 @intrinsic
 def total(_typing, a):  # type: ignore[no-untyped-def]
     """Return the sum of all lanes: the two halves are added lane by lane until one number is left."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        value, width = arguments[0], a.width
         add = builder.fadd if isinstance(a.scalar, types.Float) else builder.add
-        while width > 1:
-            width //= 2
-            halves = [
-                builder.shuffle_vector(value, value, ir.Constant(ir.VectorType(ir.IntType(32), width), [*numbers]))
-                for numbers in (range(width), range(width, 2 * width))
-            ]
-            value = add(*halves)
-        return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+        return _folded(builder, arguments[0], a.width, add)
+
+    return a.scalar(a), generate
+
+
+@intrinsic
+def smallest(_typing, a):  # type: ignore[no-untyped-def]
+    """Return the least of all lanes, none of which is NaN."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _folded(builder, arguments[0], a.width, partial(_minimum, builder))
 
     return a.scalar(a), generate
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadPairValue, as_second
+from similia.core.threads import run_in_ranges
 from similia.objects import SeriesBatch, SetBatch
 from similia.objects.sequences import named, named_pairs
 from similia.similarity import Distance
@@ -27,6 +28,7 @@ Find = Callable[[Any, Any, Pairs | None, int], Array]
 # A pair is not scaled if its largest number has an exponent in this range; otherwise it is shifted, in float64.
 _RANGES = {np.dtype(np.float32): (-20, 50), np.dtype(np.float64): (-400, 400)}
 _SHIFT, _SMALL_SHIFT = 600, 64
+_WORTH_A_RANGE = 2**17  # minimum numbers per thread
 _NONE = -(2**14)  # stands for the exponent of an object whose numbers are all 0
 
 
@@ -130,8 +132,14 @@ def _any_scaled(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], dtype: np.dt
 
 def _exponents(batch: Any) -> npt.NDArray[np.int64]:
     """Return the binary exponent of the largest absolute number in each object, shape (n,); no object is empty."""
-    flat, starts = batch.values.reshape(-1), batch.offsets[:-1] * batch.values.shape[1]
-    most = np.maximum(np.maximum.reduceat(flat, starts), -np.minimum.reduceat(flat, starts))  # without a copy
+    flat, places = batch.values.reshape(-1), batch.offsets * batch.values.shape[1]
+    most = np.empty(len(batch), flat.dtype)
+
+    def find(first: int, last: int) -> None:
+        part, starts = flat[places[first] : places[last]], places[first:last] - places[first]
+        most[first:last] = np.maximum(np.maximum.reduceat(part, starts), -np.minimum.reduceat(part, starts))
+
+    run_in_ranges(find, len(most), grain=max(1, _WORTH_A_RANGE * len(most) // max(1, len(flat))))
     return np.where(most > 0, np.frexp(most)[1], _NONE).astype(np.int64)
 
 
