@@ -32,6 +32,7 @@ from similia.learn import KernelSVC
 from similia.objects import AttributeScaler, GraphToSets
 from similia.report import _scores as scores
 from similia.report import write_report
+from similia.report._context import for_page, look_at
 from similia.report._model import unfrozen
 from similia.report._render import charts, templates
 
@@ -564,6 +565,19 @@ def test_command(tmp_path: Path, promoters: tuple[list[str], np.ndarray], capsys
     report(model, str(fasta), {"text": "text", "label": None}, output, seed=0, folds=2)
     assert Page(output).payload["names"][3] == "seq3"
     assert "copy of the model" in Page(output).sections["accuracy"]
+
+
+def test_smiles_are_drawn_like_the_graphs_of_the_same_molecules() -> None:
+    pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
+    smiles = ["CC(=O)O", "", "C[C@H](N)C(=O)O", "c1ccccc1/C=C/Cl", "[Na+].[Cl-]", "C" * 60]
+    texts = look_at(sm.kernels.MinMax(sm.kernels.Morgan()).as_objects(smiles))
+    assert (texts.kind, texts.sizes.tolist()) == ("molecules", [*map(len, smiles)])
+    for chosen in ([True] * 6, [False, True, True, False, False, True], [False] * 6):
+        drawn = for_page(texts, np.array(chosen))
+        assert [shown.pop("t") for shown in drawn] == [text or "(empty)" for text in smiles]
+        graphs = for_page(look_at(sm.objects.from_smiles(smiles)), np.array(chosen))
+        assert drawn == [{name: part for name, part in shown.items() if name != "t"} for shown in graphs]
+    assert for_page(look_at(smiles)) == [{"t": text or "(empty)"} for text in smiles]  # nothing says what they are
 
 
 # in a browser
