@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import KFold, LeaveOneOut, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -25,6 +25,7 @@ from similia.kernels import MinMax, Spectrum, WeightedDegree, WeisfeilerLehman
 from similia.objects import from_smiles, take
 
 COVERAGE, ALPHA, C = 0.9, 0.03, 10.0
+JACKKNIFE = 200  # training and test objects of the jackknife+, which fits a model for each training object
 ASKED = f"{100 * COVERAGE:.0f} %"
 
 
@@ -53,7 +54,10 @@ this). *worst class*: the lowest coverage within a class, of all splits together
 set, or mean width of an interval in the unit of the target. *split*: score "auto", that is "lac", or "margin" where
 the model has no probabilities; *by class* is Mondrian. *cross* (graphs and molecules) fits models of five folds to a
 random half of all objects for each split, and is tested on the other half: cross-conformal sets by "margin", and CV+
-intervals. *MAPIE* (split; where it is installed) gets the same predictions of the same model and the same splits.
+intervals. *jackknife+* (`cv="loo"`; molecules) leaves each of {JACKKNIFE} objects of that half out of one model, and is
+tested on {JACKKNIFE} of the other half. *MAPIE* (where it is installed) is its split method: it gets the same
+predictions of the same model and the same splits. *MAPIE, cross* and *MAPIE, jackknife+* are its method "plus" with the
+same estimator and the same objects. MAPIE draws its own five folds; those of the jackknife+ are the same for both.
 """
 
 
@@ -129,7 +133,7 @@ def measure(task: Task, seeds: int) -> Iterator[Record]:
         found = dict(_of_split(looked, y[rest], calibration, test, run))
         if gram is not None:
             half, other = np.split(rng.permutation(len(y)), [len(y) // 2])
-            found["cross"] = _of_cross(gram, y, half, other, run), y[other]
+            found |= _of_cross(gram, y, half, other, run)
         for method, (answer, truth) in found.items():
             yield {"set": task.name, "run": run, "method": method, **_scores(answer, truth, classes)}
 
@@ -162,18 +166,33 @@ def _of_split(looked: Any, y: npt.NDArray, fit: npt.NDArray, test: npt.NDArray, 
         yield "MAPIE", (theirs.conformalize(fit[:, None], y[fit]).predict_set(rows)[1][..., 0], y[test])
 
 
-def _of_cross(gram: npt.NDArray, y: npt.NDArray, train: npt.NDArray, test: npt.NDArray, seed: int) -> npt.NDArray:
-    """Return sets or intervals of the objects `test` by models of folds of the objects `train`."""
+def _of_cross(
+    gram: npt.NDArray, y: npt.NDArray, train: npt.NDArray, test: npt.NDArray, seed: int
+) -> Iterator[tuple[str, Any]]:
+    """Yield (method, (sets or intervals, truth)) for methods that fit a model for each fold of the objects `train`."""
 
     def kernel(X: Any, Y: Any = None) -> npt.NDArray:
         return gram[np.ix_(np.ravel(X).astype(int), np.ravel(X if Y is None else Y).astype(int))]
 
-    rows = test[:, None].astype(float)
-    if y.dtype.kind == "f":
-        intervals = sm.ConformalRegressor(sm.KernelRidge(kernel, ALPHA), "cross", random_state=seed)
-        return intervals.fit(train[:, None].astype(float), y[train]).predict_interval(rows, COVERAGE)
-    sets = sm.ConformalClassifier(sm.KernelSVC(kernel, C), "cross", random_state=seed)
-    return sets.fit(train[:, None].astype(float), y[train]).predict_set(rows, COVERAGE)
+    def as_rows(positions: npt.NDArray) -> npt.NDArray:
+        return positions[:, None].astype(float)
+
+    if y.dtype.kind != "f":
+        sets = sm.ConformalClassifier(sm.KernelSVC(kernel, C), "cross", random_state=seed)
+        yield "cross", (sets.fit(as_rows(train), y[train]).predict_set(as_rows(test), COVERAGE), y[test])
+        return
+    ridge = sm.KernelRidge(kernel, ALPHA)
+    for method, folds, n in (("cross", 5, len(y)), ("jackknife+", "loo", JACKKNIFE)):
+        fit, new = train[:n], test[:n]
+        ours = sm.ConformalRegressor(ridge, "cross", cv=folds, random_state=seed).fit(as_rows(fit), y[fit])
+        yield method, (ours.predict_interval(as_rows(new), COVERAGE), y[new])
+        if importlib.util.find_spec("mapie") is not None:
+            from mapie.regression import CrossConformalRegressor
+
+            cv = LeaveOneOut() if folds == "loo" else KFold(folds, shuffle=True, random_state=seed)
+            theirs = CrossConformalRegressor(ridge, confidence_level=COVERAGE, method="plus", cv=cv)
+            theirs.fit_conformalize(as_rows(fit), y[fit])
+            yield f"MAPIE, {method}", (theirs.predict_interval(as_rows(new))[1][..., 0], y[new])
 
 
 def _scores(answer: npt.NDArray, truth: npt.NDArray, classes: npt.NDArray | None) -> Record:

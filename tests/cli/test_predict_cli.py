@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -436,6 +437,8 @@ def test_a_model_calibrated_with_the_held_out_objects(how, tmp_path):
     assert len(model.calibration_scores_) == 30
     invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "sets.csv")
     assert rows_of(tmp_path / "sets.csv")[0] == ["item", "label", "set"]
+    said = " ".join(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2).output.split())
+    assert re.search(r"coverage, cross-validated [\d.]+ % \(80 % asked\)", said)
     assert "--test 0 holds out none" in refused("fit", data, "-o", path, "--conformal", "--test", 0)
 
 
@@ -449,3 +452,7 @@ def test_intervals_of_a_distance(tmp_path):
     ends = np.array([row[1:] for row in rows_of(tmp_path / "ends.csv")[1:]], dtype=float)
     assert (ends[:, 1] < ends[:, 0]).all()
     assert (ends[:, 0] < ends[:, 2]).all()
+    found = invoke("report", path, data, "-o", tmp_path / "page.html", "--unseen", "--json").output
+    coverage = json.loads(found)["scores"]["coverage"]
+    truth = [word.count("A") + i / 100 for i, word in enumerate(WORDS)]
+    assert coverage["0.9"] == pytest.approx(((ends[:, 1] <= truth) & (truth <= ends[:, 2])).mean())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from similia.cli.inputs import open_objects, read_objects
 from similia.cli.plan import _sample
 from similia.objects.molecules import from_smiles
 
-pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
+Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
 
 SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("C(=O)O", "CN", "c1ccccc1")]
 KINDS = ["acid", "amine", "arene"] * 12
@@ -193,12 +194,47 @@ def test_molecules_are_called_so_and_other_graphs_are_not(folder: Path, tmp_path
 
 
 def test_morgan_fingerprints_read_smiles_as_strings(folder: Path, tmp_path: Path) -> None:
-    table, model = folder / "molecules.csv", tmp_path / "m.similia"
-    options = ("--text", "smiles", "--label", "kind", "-o", model, "--bits", "512", "--kernel", "Morgan(radius=1)")
-    assert "36 strings in 3 classes" in run("fit", table, *options)
-    run("predict", model, table, "--text", "smiles", "-o", tmp_path / "p.csv", "--chunk", 7)
-    with (tmp_path / "p.csv").open() as file:
-        assert [row["label"] for row in csv.DictReader(file)] == sm.load(model).predict(SMILES).tolist()
-    bad = write(tmp_path / "bad.csv", [*SMILES[:5], "C(C", *SMILES[5:]])
-    with pytest.raises(ValueError, match=r"bad.csv, line 7: it is 'C\(C', which is not valid SMILES; correct or"):
-        run("fit", bad, *options)
+    table, kernel = folder / "molecules.csv", ("--kernel", "MinMax(Morgan(radius=1))")
+    for column in ("--text", "--smiles"):
+        model = tmp_path / f"{column}.similia"
+        said = run("fit", table, column, "smiles", "--label", "kind", "-o", model, "--bits", "512", *kernel)
+        assert "36 strings in 3 classes" in said
+        for again in (["--text", "smiles"], ["--smiles", "smiles"], []):
+            run("predict", model, table, *again, "-o", tmp_path / "p.csv", "--chunk", 7)
+            with (tmp_path / "p.csv").open() as file:
+                assert [row["label"] for row in csv.DictReader(file)] == sm.load(model).predict(SMILES).tolist()
+        bad = write(tmp_path / "bad.csv", [*SMILES[:5], "C(C", *SMILES[5:]])
+        with pytest.raises(ValueError, match=r"bad.csv, line 7: it is 'C\(C', which is not valid SMILES; correct or"):
+            run("fit", bad, column, "smiles", "--label", "kind", "-o", tmp_path / "no.similia", *kernel)
+
+
+@pytest.mark.parametrize("command", ["map", "cluster", "duplicates", "report"])
+def test_pages_of_morgan_fingerprints_show_smiles_and_draw_molecules(
+    folder: Path, tmp_path: Path, command: str
+) -> None:
+    table, page = folder / "molecules.csv", tmp_path / "page.html"
+    how = (table, "--smiles", "smiles", "--kernel", "MinMax(Morgan())")
+    if command == "report":
+        model = sm.recipes.nyshd(sm.kernels.MinMax(sm.kernels.Morgan()), 10, 64, random_state=0).fit(SMILES, KINDS)
+        path = sm.save(model, tmp_path / "m.similia")
+        run("report", path, table, "--smiles", "smiles", "--label", "kind", "--folds", 2, "-o", page)
+    elif command == "map":
+        run("map", *how, "--color", "kind", "-o", page, "--landmarks", 20)
+    elif command == "cluster":
+        run("cluster", *how, "-o", tmp_path / "c.csv", "--report", page, "--clusters", 3, "--landmarks", 20)
+    else:
+        run("duplicates", *how, "--threshold", 0.5, "-o", tmp_path / "d.csv", "--report", page)
+    payload = re.search(r'<script type="application/json" id="payload">(.*?)</script>', page.read_text(), re.S)
+    assert payload is not None
+    objects = {shown["t"]: shown for shown in json.loads(payload[1])["objects"]}
+    assert set(objects) <= set(SMILES)
+    for text, shown in objects.items():
+        atoms = Chem.MolFromSmiles(text).GetAtoms()
+        assert shown["s"].split() == [atom.GetSymbol() for atom in atoms]
+        assert len(shown["xy"]) == 2 * len(atoms)
+    assert "molecules" in page.read_text()
+
+
+def test_other_kernels_of_strings_still_take_no_molecules(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"holds molecules, which Spectrum.* does not compare.*--text instead of"):
+        run("map", folder / "molecules.csv", "--smiles", "smiles", "--kernel", "Spectrum()", "-o", tmp_path / "m.html")

@@ -28,6 +28,7 @@ def small(monkeypatch):
     monkeypatch.setattr(conformal, "load", lambda name: (X, TARGETS[name] + 0.0 * (name == "ESOL"), MODELS[name]))
     monkeypatch.setattr(conformal, "_kernel", lambda name: Products())
     monkeypatch.setattr(conformal.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(conformal, "JACKKNIFE", 40)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def small(monkeypatch):
     [
         ("proba", ["split", "by class", "split, aps"]),
         ("decisions", ["split", "by class"]),
-        ("ESOL", ["split", "cross"]),
+        ("ESOL", ["split", "cross", "jackknife+"]),
     ],
 )
 def test_each_method_is_measured_on_each_split(name, methods):

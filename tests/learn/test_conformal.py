@@ -430,8 +430,32 @@ def test_dask_collections_are_predicted_part_by_part():
     numbers = sm.ConformalRegressor(RIDGE, random_state=0).fit(STRINGS, np.arange(40.0))
     found = numbers.predict_interval(bag, coverage=0.8).compute()
     np.testing.assert_allclose(found, numbers.predict_interval(STRINGS, 0.8))
-    with pytest.raises(TypeError, match="Dask"):
+    with pytest.raises(TypeError, match=r"Dask collection.* calibrate FrozenEstimator\(estimator\) with a few"):
         model.fit(bag, LABELS)
+    frozen = sm.ConformalClassifier(FrozenEstimator(model.estimator_))
+    with pytest.raises(TypeError, match=r"Dask collection, and fit calibrates in memory; .* compute a part of it"):
+        frozen.fit(bag, LABELS)
+
+
+def test_progress_counts_the_folds_of_fit_and_of_predictions(capfd):
+    sets = sm.ConformalClassifier(SVC, "cross", cv=3, random_state=0)
+    ends = sm.ConformalRegressor(RIDGE, "cross", cv=4, random_state=0)
+    silent = sets.fit(STRINGS, LABELS).predict_set(STRINGS, 0.8), ends.fit(STRINGS, range(40)).predict_interval(STRINGS)
+    assert capfd.readouterr().err == ""
+    with sm.config(progress=True):
+        for model, y, ask, k, expected in (
+            (sets, LABELS, "predict_set", 3, silent[0]),
+            (ends, range(40), "predict_interval", 4, silent[1]),
+        ):
+            model.fit(STRINGS, y)
+            assert f"folds: {k}/{k}" in capfd.readouterr().err
+            coverage = 0.8 if ask == "predict_set" else 0.9
+            np.testing.assert_array_equal(getattr(model, ask)(STRINGS, coverage), expected)
+            assert f"folds: {k}/{k}" in capfd.readouterr().err
+        split = sm.ConformalClassifier(SVC, random_state=0).fit(STRINGS, LABELS)
+        capfd.readouterr()
+        split.predict_set(STRINGS, 0.8)
+        assert "folds" not in capfd.readouterr().err
 
 
 # ---- rare classes and bad input

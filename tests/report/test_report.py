@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,7 +18,8 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -30,6 +32,7 @@ from similia.learn import KernelSVC
 from similia.objects import AttributeScaler, GraphToSets
 from similia.report import _scores as scores
 from similia.report import write_report
+from similia.report._context import for_page, look_at
 from similia.report._model import unfrozen
 from similia.report._render import charts, templates
 
@@ -84,12 +87,85 @@ def test_numbers_as_targets(tmp_path: Path) -> None:
 # what the numbers are
 
 
+def _table(page: Page, start: str) -> list[list[str]]:
+    """Return the rows of the table of the section of sets whose caption begins with `start`, without the head."""
+    section = page.text.split('<section id="sets">')[1].split("</section>")[0]
+    found = next(table for table in section.split("<table")[1:] if re.search(rf"<caption[^>]*>{start}", table))
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in found.split("<tr")[2:]]
+    return [[re.sub(r"<[^>]*>", "", cell).strip() for cell in row] for row in rows]
+
+
+def _numbers() -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors, and three classes that overlap, of which the last is rare."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((240, 3))
+    return X, np.where(X[:, 1] > 1.3, "rare", np.where(X[:, 0] + rng.standard_normal(240) > 0, "b", "a"))
+
+
+@pytest.mark.parametrize("method", ["split", "cross"])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_coverage_and_sizes_of_sets_are_those_of_cross_validation_by_hand(
+    tmp_path: Path, method: str, by_class: bool
+) -> None:
+    X, y = _numbers()
+    model = sm.ConformalClassifier(SVC(), method, by_class=by_class, cv=3, random_state=0)
+    page = written(tmp_path, model, X, y, cv=4)
+    sets = {coverage: np.zeros((240, 3), bool) for coverage in (0.8, 0.9, 0.95)}
+    for train, test in StratifiedKFold(4, shuffle=True, random_state=0).split(X, y):
+        copy = clone(model).fit(X[train], y[train])
+        for coverage, found in sets.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a rare class has too few calibration objects
+                found[test] = copy.predict_set(X[test], coverage)
+    held = {coverage: found[np.arange(240), np.searchsorted(["a", "b", "rare"], y)] for coverage, found in sets.items()}
+    for row, (coverage, found) in zip(_table(page, "Coverage and size"), sets.items(), strict=True):
+        sizes = found.sum(axis=1)
+        assert row[:2] == [f"{100 * coverage:g} %", f"{100 * held[coverage].mean():.1f} %"]
+        assert float(row[3]) == pytest.approx(sizes.mean(), abs=1e-3)
+        assert row[4:] == [f"{100 * (sizes == k).mean():.1f} %" for k in range(4)]
+    by_hand = {c: [f"{100 * held[level][y == c].mean():.1f} %" for level in sets] for c in ("a", "b", "rare")}
+    assert {row[0]: row[2:] for row in _table(page, "Coverage by class")} == by_hand
+    assert ("promised within each class." in page.sections["sets"]) == by_class
+    assert "coverage, 90 % asked" in page.text
+
+
+def test_intervals_of_a_given_test_part(tmp_path: Path) -> None:
+    X, _ = _numbers()
+    y = X[:, 0] + 0.3 * np.random.default_rng(1).standard_normal(240)
+    model = sm.ConformalRegressor(Ridge(), "cross", cv="loo").fit(X[:80], y[:80])
+    page = written(tmp_path, model, X[80:], y[80:], unseen=True)
+    assert "You stated" in page.sections["sets"]
+    order, quarters = np.argsort(model.predict(X[80:])), _table(page, "Coverage by predicted")
+    for i, (row, coverage) in enumerate(zip(_table(page, "Coverage and size"), (0.8, 0.9, 0.95), strict=True)):
+        low, high = model.predict_interval(X[80:], coverage).T
+        held = (low <= y[80:]) & (y[80:] <= high)
+        assert row[1] == f"{100 * held.mean():.1f} %"
+        widths = [float(np.mean(high - low)), *np.quantile(high - low, [0, 0.5, 1])]
+        assert list(map(float, row[3:])) == pytest.approx(widths, rel=1e-3)
+        assert [q[2 + i] for q in quarters] == [f"{100 * held[part].mean():.1f} %" for part in np.split(order, 4)]
+
+
+def test_only_conformal_models_show_sets_and_too_few_objects_are_a_reason(tmp_path: Path) -> None:
+    X, y = _numbers()
+    assert "sets" not in written(tmp_path, SVC(), X, y).sections
+    few = written(tmp_path, sm.ConformalClassifier(SVC(), random_state=0), X[:40], y[:40] == "a", cv=2).sections
+    assert "coverage=0.95 needs 19 calibration objects, found 5" in few["sets"]
+    assert "80 %" in few["sets"]
+    none = written(tmp_path, sm.ConformalClassifier(SVC(), random_state=0), X[:12], y[:12] == "a", cv=2).sections
+    assert "Not with so few objects: coverage=0.8 needs 4" in none["sets"]
+    assert "No targets were given" in written(tmp_path, sm.ConformalClassifier(SVC()).fit(X, y), X).sections["sets"]
+
+
+def test_a_class_that_the_model_does_not_know_is_in_no_set(tmp_path: Path) -> None:
+    X, y = _numbers()
+    model = sm.ConformalClassifier(SVC(), random_state=0).fit(X[y != "rare"], y[y != "rare"])
+    page = written(tmp_path, model, X, y, unseen=True)
+    assert {row[0]: row[2:] for row in _table(page, "Coverage by class")}["rare"] == ["0.0 %"] * 3
+
+
 def test_the_accuracy_is_that_of_cross_validation_by_hand(
     tmp_path: Path, promoters: tuple[list[str], np.ndarray]
 ) -> None:
-    from sklearn.base import clone
-    from sklearn.model_selection import StratifiedKFold
-
     X, y = promoters
     assert len(set(X)) == len(X)
     right = 0
@@ -491,6 +567,19 @@ def test_command(tmp_path: Path, promoters: tuple[list[str], np.ndarray], capsys
     report(model, str(fasta), {"text": "text", "label": None}, output, seed=0, folds=2)
     assert Page(output).payload["names"][3] == "seq3"
     assert "copy of the model" in Page(output).sections["accuracy"]
+
+
+def test_smiles_are_drawn_like_the_graphs_of_the_same_molecules() -> None:
+    pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")
+    smiles = ["CC(=O)O", "", "C[C@H](N)C(=O)O", "c1ccccc1/C=C/Cl", "[Na+].[Cl-]", "C" * 60]
+    texts = look_at(sm.kernels.MinMax(sm.kernels.Morgan()).as_objects(smiles))
+    assert (texts.kind, texts.sizes.tolist()) == ("molecules", [*map(len, smiles)])
+    for chosen in ([True] * 6, [False, True, True, False, False, True], [False] * 6):
+        drawn = for_page(texts, np.array(chosen))
+        assert [shown.pop("t") for shown in drawn] == [text or "(empty)" for text in smiles]
+        graphs = for_page(look_at(sm.objects.from_smiles(smiles)), np.array(chosen))
+        assert drawn == [{name: part for name, part in shown.items() if name != "t"} for shown in graphs]
+    assert for_page(look_at(smiles)) == [{"t": text or "(empty)"} for text in smiles]  # nothing says what they are
 
 
 # in a browser

@@ -89,11 +89,11 @@ def build(
     """
     from similia.cli import folders
     from similia.cli.encoders import default_rerank
-    from similia.cli.inputs import open_objects
+    from similia.cli.inputs import open_objects, smiles_as_text
     from similia.cli.voice import as_typed
     from similia.search.on_disk import SearchFolder, is_search
 
-    parse_one(kernel, distance)
+    table = smiles_as_text(parse_one(kernel, distance), table)
     if not folder.parent.is_dir():
         raise ValueError(f"the folder {folder.parent} does not exist; make it first")
     bits = folders.check_way(by, kind, bits)

@@ -18,6 +18,7 @@ from similia.cli.options import parse_comparison, parse_one
 from similia.cli.voice import called, note
 from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.text import did_you_mean, short
+from similia.objects.molecules import SmilesBatch
 from similia.pipelines import parts_of
 from similia.planning.costs import kind_of
 from similia.scale.stream import bounds
@@ -159,7 +160,11 @@ def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
 
 
 def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: bool = False) -> dict[str, Any]:
-    """Return `table` with the columns that the model remembers, if the file has them and no option names others."""
+    """Return `table` with the columns that the model remembers, if the file has them and no option names others.
+
+    If the model reads SMILES itself, the column of --smiles is read as strings.
+    """
+    table = smiles_as_text(comparison_in(model), table)
     added = remembered(model, Path(data), Reading(**table), labelled)
     column = added.get("text", added.get("smiles", "text"))
     if column != "text":
@@ -183,6 +188,14 @@ def comparison_in(model: Any) -> Any:
     return found.function if found is not None and hasattr(found.function, "as_objects") else None
 
 
+def smiles_as_text(compared: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """Return `table`; read the column of --smiles as strings if `compared` reads SMILES itself, as `Morgan` does."""
+    column = table.get("smiles")
+    if column is None or table.get("text") is not None or not isinstance(_strings_in(compared), SmilesBatch):
+        return table
+    return {**table, "smiles": None, "text": column}
+
+
 def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
     """Return `table`; add ``series=True`` if the data are rows of numbers and `compared` takes only series."""
     path, reading = Path(data), Reading(**table)
@@ -204,7 +217,7 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
     try:
         compared.as_objects(objects)
     except (TypeError, ValueError) as error:
-        if kind_of(compared) == read.kind or (read.kind == "strings" and _takes_strings(compared)):
+        if kind_of(compared) == read.kind or (read.kind == "strings" and _strings_in(compared) is not None):
             if isinstance(error, BadItem) and error.index is not None:
                 raise error.changed(path=str(read.source), at=_place(error.index, read)) from error
             if isinstance(error, DataError):
@@ -213,7 +226,7 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
         advice = ""
         if (kind_of(compared), read.kind) == ("graphs", "strings"):
             advice = "; --smiles instead of --text reads SMILES as molecules"
-        elif read.kind == "graphs" and has_columns(read.source) and _takes_strings(compared):
+        elif read.kind == "graphs" and has_columns(read.source) and _strings_in(compared) is not None:
             advice = "; --text instead of --smiles reads the column as strings"
         columns = ""
         if fitted:
@@ -267,9 +280,9 @@ def _place(i: int, read: Objects | Source) -> str:
     return place_of(i, lines, "object") + ("" if names is None else f", {short(names[i])}")
 
 
-def _takes_strings(compared: Any) -> bool:
+def _strings_in(compared: Any) -> Any:
+    """Return a string in the layout that a kernel or distance works on, or None if it takes no strings."""
     try:
-        compared.as_objects(sm.objects.as_strings(["C"]))
-    except (TypeError, ValueError):
-        return False
-    return True
+        return compared.as_objects(sm.objects.as_strings(["C"]))
+    except (AttributeError, TypeError, ValueError):  # a function, or None, has no `as_objects`
+        return None

@@ -72,9 +72,13 @@ def report(
 
 
 def said(scores: dict[str, Any]) -> str:
-    """Return the scores of a report as a line for the terminal."""
+    """Return the scores of a report as a line for the terminal; of a conformal model, with a second line."""
     low, high = scores["interval"]
     how = ", cross-validated" if scores["folds"] else ""
+    if "coverage" in scores:
+        rest = {key: value for key, value in scores.items() if key != "coverage"}
+        reached = (f"{100 * held:.1f} % ({100 * float(asked):g} % asked)" for asked, held in scores["coverage"].items())
+        return f"{said(rest)}\ncoverage{how} {', '.join(reached)}"
     if "r_squared" in scores:
         return f"R squared{how} {scores['r_squared']:.3f} (95 % from {low:.3f} to {high:.3f})"
     floor = f"always the most frequent class {100 * scores['most_frequent']:.1f} %"

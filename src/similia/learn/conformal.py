@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing
 from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -46,6 +47,7 @@ from sklearn.utils.validation import check_is_fitted
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue, numbered, warn_user
 from similia.core.estimators import all_at_once, offered_if, take_columns
+from similia.core.progress import track
 from similia.core.state import Sizes, array, each, labels, one_of, state
 from similia.core.text import short
 from similia.core.validation import RandomState, check_choice, check_labels, check_positive_int, generator, not_real
@@ -91,7 +93,13 @@ class Conformal(BaseEstimator):
 
     def _read(self, X: Any) -> tuple[Any, int]:
         """Raise if a parameter is wrong; return the objects, in a form that `take` accepts, and their number."""
-        refuse_lazy(X, "fit trains the estimator in memory; give X.compute(), or a part of it")
+        if self._is_frozen:
+            refuse_lazy(X, "fit calibrates in memory; a few thousand objects suffice, so compute a part of it")
+        refuse_lazy(
+            X,
+            "fit trains the estimator in memory; give X.compute() or, if it is too large, fit the estimator itself to "
+            "X, and calibrate FrozenEstimator(estimator) with a few thousand other objects",
+        )
         if not all(hasattr(self.estimator, name) for name in ("fit", "predict")) or isinstance(self.estimator, type):
             raise TypeError(f"estimator is {short(self.estimator)}, expected an estimator with fit and predict")
         if hasattr(self.estimator, "__sklearn_tags__") and type(self)._refused(self.estimator):
@@ -169,7 +177,8 @@ class Conformal(BaseEstimator):
         order = np.lexsort((rng.random(n), strata))
         folds = [np.sort(order[first::k]) for first in range(k)]
         self.estimator_ = clone(self.estimator).fit(X, y)
-        self.fold_estimators_ = [fitted_without(fold) for fold in folds]
+        with closing(track(folds, "folds", k)) as bar:
+            self.fold_estimators_ = [fitted_without(fold) for fold in bar]
         return folds
 
     def _keep(self, rows: list[Index], scores: list[Floats]) -> None:
@@ -413,8 +422,8 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
 
     def _counts(self, X: Any) -> Index:
         """Return how many of these calibration objects are at least as strange as each label, (m, n_classes)."""
-        totals = []
-        for i, model in enumerate(self._judges):
+        totals, judges = [], self._judges
+        for i, model in enumerate(track(judges, "folds", len(judges)) if len(judges) > 1 else judges):
             scores = self._strangeness(model, X)
             counts = np.empty(scores.shape, dtype=np.int64)
             of_model = self.calibration_folds_ == i
@@ -637,7 +646,8 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
             center, scale = self._predicted(self.estimator_, X)
             width = scale * np.partition(scores, k - 1)[k - 1]
             return np.column_stack([center - width, center + width])
-        predicted = [self._predicted(model, X) for model in self.fold_estimators_]
+        with closing(track(self.fold_estimators_, "folds", len(self.fold_estimators_))) as bar:
+            predicted = [self._predicted(model, X) for model in bar]
         centers, scales = (np.column_stack(parts) for parts in zip(*predicted, strict=True))
         ends = np.empty((len(centers), 2))
         step = rows_per_block(4 * 8 * n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from similia.learn.targets import as_numbers
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_strings, n_objects
 from similia.objects.graph_forms import BONDS, SYMBOLS
 from similia.objects.identical import are_among, identical, with_groups
-from similia.objects.molecules import has_rdkit, in_the_plane
+from similia.objects.molecules import SmilesBatch, from_smiles, has_rdkit, in_the_plane
 from similia.objects.sequences import Batch, at_least_one, segments
 from similia.objects.tables import is_frame
 from similia.report import _model as models
@@ -39,8 +39,8 @@ _NODES = 48  # of a graph that are drawn
 _CALLED = {"series": "time series", "sets": "point sets"}  # names of batches on the page
 TEXTS = ("strings", "objects")  # kinds that are shown as text
 SIZE_OF = {
-    "strings": "letters", "graphs": "nodes", "time series": "time points", "point sets": "points",
-    "vectors": "numbers other than 0",
+    "strings": "letters", "molecules": "letters of SMILES", "graphs": "nodes", "time series": "time points",
+    "point sets": "points", "vectors": "numbers other than 0",
 }  # fmt: skip
 Json = dict[str, Any]
 
@@ -243,14 +243,16 @@ class Seen:
 def look_at(X: Any, parts: Parts | None = None) -> Seen:
     """Recognise the kind of the objects in `X`: the kind that the model compares, or else the first one that fits."""
     batch = _layout(X, parts)
-    if isinstance(batch, Batch):
+    if isinstance(batch, SmilesBatch):
+        kind = "molecules"
+    elif isinstance(batch, Batch):
         kind = _CALLED.get(batch.kind, batch.kind)
     else:
         kind = "vectors" if sp.issparse(batch) or isinstance(batch, np.ndarray) else "objects"
     sizes: Any = None
     if isinstance(batch, GraphBatch):
         sizes = np.diff(batch.node_offsets)
-    elif kind in ("strings", "time series", "point sets"):
+    elif kind in ("strings", "molecules", "time series", "point sets"):
         sizes = np.diff(batch.offsets)
     elif kind == "vectors":
         sizes = np.asarray((batch != 0).sum(axis=1)).ravel()
@@ -279,7 +281,7 @@ def _layout(X: Any, parts: Parts | None) -> Any:
 
 def described(seen: Seen, i: int) -> str:
     size = 0 if seen.sizes is None else int(seen.sizes[i])
-    if seen.kind == "strings":
+    if seen.kind in ("strings", "molecules"):
         return _text(seen.batch[i])
     if seen.kind == "graphs":
         graph = seen.batch[i]
@@ -323,7 +325,7 @@ def for_page(seen: Seen, chosen: npt.NDArray[np.bool_] | None = None) -> list[Js
     """
     if chosen is None:
         chosen = np.ones(len(seen), dtype=bool)
-    if seen.kind == "graphs":
+    if seen.kind in ("graphs", "molecules"):
         return _graphs(seen, chosen)
     drawn: list[Json] = []
     low, spread = _bounds(seen)
@@ -372,22 +374,31 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
 
 
 def _graphs(seen: Seen, chosen: npt.NDArray[np.bool_]) -> list[Json]:
-    """Return a dict per graph, from which the page draws at most the first 48 nodes if the graph is `chosen`.
+    """Return a dict per graph or molecule, with its description ``t`` and, if it is `chosen`, its drawing."""
+    drawn: list[Json] = [{"t": described(seen, i)} for i in range(len(seen))]
+    rows = np.flatnonzero(chosen)
+    if not len(rows):
+        return drawn
+    graphs = seen.batch.take(rows)
+    graphs = from_smiles(graphs, details=False) if isinstance(graphs, SmilesBatch) else graphs
+    for i, drawing in zip(rows.tolist(), _drawings(graphs), strict=True):
+        more = f", of which {_NODES} are drawn" if seen.kind == "graphs" and seen.sizes[i] > _NODES else ""  # type: ignore[index]
+        drawn[i] = {"t": drawn[i]["t"] + more, **drawing}
+    return drawn
 
-    ``t`` is the description; ``g`` holds the number of drawn nodes, then the edges as pairs of nodes; ``l`` holds the
-    rank of each node's label by frequency (0 is the most frequent; 6 stands for all further ranks); ``s`` holds the
-    symbols of atoms. If RDKit is installed, molecules also have ``xy`` and ``b``, see `_placed`.
+
+def _drawings(batch: GraphBatch) -> Iterator[Json]:
+    """Yield a dict per graph, from which the page draws at most its first 48 nodes.
+
+    ``g`` holds the number of drawn nodes, then the edges as pairs of nodes; ``l`` holds the rank of each node's label
+    by frequency (0 is the most frequent; 6 stands for all further ranks); ``s`` holds the symbols of atoms. If RDKit is
+    installed, molecules also have ``xy`` and ``b``, see `_placed`.
     """
-    batch: GraphBatch = seen.batch
     ranks = None
     if batch.node_labels is not None:
         _, inverse, counts = np.unique(batch.node_labels, return_inverse=True, return_counts=True)
         ranks = np.argsort(np.argsort(-counts, kind="stable"))[inverse]
-    drawn: list[Json] = []
-    for g in range(len(seen)):
-        if not chosen[g]:
-            drawn.append({"t": described(seen, g)})
-            continue
+    for g in range(len(batch)):
         first, last = (int(v) for v in batch.node_offsets[g : g + 2])
         n = min(last - first, _NODES)
         positions, offsets = segments(batch.indptr, np.arange(first, first + n))
@@ -395,11 +406,7 @@ def _graphs(seen: Seen, chosen: npt.NDArray[np.bool_]) -> list[Json]:
         kept = (target < n) & (source != target)
         low, high = np.minimum(source, target)[kept], np.maximum(source, target)[kept]
         edges = np.unique(low * _NODES + high)
-        more = "" if n == last - first else f", of which {n} are drawn"
-        shown: Json = {
-            "t": described(seen, g) + more,
-            "g": [n, *np.column_stack(divmod(edges, _NODES)).ravel().tolist()],
-        }
+        shown: Json = {"g": [n, *np.column_stack(divmod(edges, _NODES)).ravel().tolist()]}
         if ranks is not None:
             shown["l"] = np.minimum(ranks[first : first + n], 6).tolist()
         symbols = _symbols(batch[g])[:n]
@@ -409,5 +416,4 @@ def _graphs(seen: Seen, chosen: npt.NDArray[np.bool_]) -> list[Json]:
             marks = [BONDS.get(label, "")[:1] for label in batch.edge_labels[positions][kept].tolist()]
             orders = dict(zip((low * _NODES + high).tolist(), marks, strict=True))
             shown |= _placed(symbols, [(*divmod(edge, _NODES), orders[edge]) for edge in edges.tolist()])
-        drawn.append(shown)
-    return drawn
+        yield shown

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from similia.report.bits import RobustnessDisplay
 
 Floats = npt.NDArray[np.float64]
 _NEIGHBOURS = 5
+COVERAGES = (0.8, 0.9, 0.95)  # asked of conformal models
 
 
 @dataclass
@@ -47,6 +48,8 @@ class Scored:
         Time of each fold's fit, per object.
     robustness : RobustnessDisplay or None
         Measured on the first fold, if the learner takes packed bits.
+    conformal : dict of float to Answers or str
+        For a conformal model, its answers at each of `COVERAGES`, or an error message if it gives none.
     """
 
     truth: npt.NDArray
@@ -59,6 +62,17 @@ class Scored:
     n_folds: int = 0
     fit_seconds: list[float] = field(default_factory=list)
     robustness: RobustnessDisplay | None = None
+    conformal: dict[float, Answers | str] = field(default_factory=dict)
+
+
+class Answers(NamedTuple):
+    """Sets of labels, or intervals, of n objects: whether each one holds the truth, and its number of labels or width.
+
+    Both are float64 arrays of shape (n,); 1.0 means that the truth is held.
+    """
+
+    held: Floats
+    sizes: Floats
 
 
 def cross_validated(
@@ -74,6 +88,7 @@ def cross_validated(
     values: Floats | None = None
     probabilities, robustness, lowered = False, None, False
     seconds: list[float] = []
+    conformal: dict[float, Answers | str] = {}
     for number, (train, test) in enumerate(splits):
         X_train, start = take(X, train), time.perf_counter()
         copy = clone(recipe)
@@ -96,6 +111,12 @@ def cross_validated(
         if found is not None and np.array_equal(learner.classes_, classes):
             values = np.full((n, *found.shape[1:]), np.nan) if values is None else values
             values[test] = found
+        for coverage, part in _conformal(learner, Z, y[test]).items():
+            whole = conformal.setdefault(coverage, Answers(np.full(n, np.nan), np.full(n, np.nan)))
+            if isinstance(part, str) or isinstance(whole, str):
+                conformal[coverage] = part if isinstance(part, str) else whole
+            else:
+                whole.held[test], whole.sizes[test] = part
         takes_bits = inside.last is inside.codes  # no step is between the bits and the learner
         if number == 0 and not regression and takes_bits and inside.codes is not None and outside.codes is not None:
             data = (inside.codes, y[train]), (outside.codes, y[test])
@@ -103,7 +124,9 @@ def cross_validated(
     how = f"{len(splits)} folds: each object was predicted by a copy of the model fitted without it"
     how += " (if these objects were also used to choose the model, the scores are a little too good)"
     how += ", with as many landmarks as there were objects" if lowered else ""
-    return Scored(y, predicted, floor, neighbours, values, probabilities, how, len(splits), seconds, robustness)
+    return Scored(
+        y, predicted, floor, neighbours, values, probabilities, how, len(splits), seconds, robustness, conformal
+    )
 
 
 def _refitted(vote: Any, X: Any, y: npt.NDArray) -> Any:
@@ -129,7 +152,8 @@ def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored
     floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
     values, probabilities = (None, False) if regression else _values(learner, last)
     how = "all objects were predicted by the model itself; you stated that it has seen none of them"
-    return Scored(y, learner.predict(last), floor, None, values, probabilities, how)
+    conformal = _conformal(learner, last, y)
+    return Scored(y, learner.predict(last), floor, None, values, probabilities, how, conformal=conformal)
 
 
 def _splits(y: npt.NDArray, groups: npt.NDArray, cv: int, regression: bool, seed: int) -> Iterator[tuple[Any, Any]]:
@@ -187,6 +211,31 @@ def _values(learner: Any, Z: Any) -> tuple[Floats | None, bool]:
         if hasattr(learner, name):
             return np.asarray(getattr(learner, name)(Z), dtype=np.float64), probabilities
     return None, False
+
+
+def is_conformal(model: Any) -> bool:
+    """Return whether a model predicts sets of labels, or intervals, with a coverage that the caller chooses."""
+    return hasattr(model, "predict_set") or hasattr(model, "predict_interval")
+
+
+def _conformal(learner: Any, Z: Any, truth: npt.NDArray) -> dict[float, Answers | str]:
+    """Return the answers of a conformal model at each of `COVERAGES`, or its error; {} for other models."""
+    found: dict[float, Answers | str] = {}
+    for coverage in COVERAGES if is_conformal(learner) else ():
+        try:
+            found[coverage] = _answers(learner, Z, truth, coverage)
+        except ValueError as error:  # there are too few calibration objects
+            found[coverage] = str(error)
+    return found
+
+
+def _answers(learner: Any, Z: Any, truth: npt.NDArray, coverage: float) -> Answers:
+    if hasattr(learner, "predict_set"):
+        sets = learner.predict_set(Z, coverage)
+        held = sets & (learner.classes_ == truth[:, None])  # no set holds a label that the model does not know
+        return Answers(held.any(axis=1).astype(float), sets.sum(axis=1).astype(float))
+    low, high = learner.predict_interval(Z, coverage).T
+    return Answers(((low <= truth) & (truth <= high)).astype(float), np.maximum(high - low, 0.0))
 
 
 def balanced(truth: npt.NDArray, predicted: npt.NDArray) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from sklearn.metrics import confusion_matrix
 
 from similia.core.intervals import wilson
-from similia.core.text import number
+from similia.core.text import counted, number
 from similia.core.validation import generator
 from similia.objects import take
 from similia.objects.sequences import item
@@ -41,12 +41,19 @@ _OPEN = 2  # number of explanations that are initially open
 _SECONDS, _BYTES = "s ms µs ns", "GB MB kB bytes"
 _ROWS = 24  # classes in a confusion matrix
 _MISTAKES = 10  # maximum number of mistakes in the table
+_SIZES = 4  # the last column of the table of sets is for this many labels or more
+_QUARTERS = 4  # groups of equal size, by predicted number, of which coverage is shown
+_USUAL = 0.9  # coverage at the head of the page
 _SCATTERED = 2000  # maximum number of predictions in the chart
 _INTERVALS = (  # of classes, and of numbers
     "Intervals contain the true score for objects from the same source in about 95 % of cases, if predictions are "
     "independent; predictions of cross-validation are not quite independent.",
     "Intervals contain the true score for objects from the same source in about 95 % of cases, if errors are about "
     "normal; if a few large errors make up most of the mean, in 75 % (20 objects) to 90 % (200 objects).",
+)
+_UNUSED = (  # with and without cross-validation
+    "No object was used to fit or to calibrate the copy of the model that predicted it. ",
+    "You stated that the model has seen none of these objects. ",
 )
 _CONSTANT = ("by frequency", "the most frequent class"), ("by the mean", "the mean target")
 
@@ -410,11 +417,18 @@ def about_accuracy(context: Context) -> Section:
 
 
 def summary(context: Context) -> dict[str, Any] | None:
-    """Return the main score with its 95 % interval, and for classes the score of the most frequent; None unscored."""
+    """Return the main score with its 95 % interval, and for classes the score of the most frequent; None unscored.
+
+    For a conformal model, also return the coverage reached by the coverage asked for.
+    """
     found = context.scored
     if found is None:
         return None
-    n, cross = len(found.truth), {"folds": found.n_folds}
+    n = len(found.truth)
+    cross: dict[str, Any] = {"folds": found.n_folds}
+    reached = {f"{c:g}": float(each.held.mean()) for c, each in found.conformal.items() if not isinstance(each, str)}
+    if reached:
+        cross["coverage"] = reached
     if context.is_regression:
         value, *interval = scores.regression_scores(found.truth.astype(np.float64), found.predicted)["R²"]
         return {"objects": n, **cross, "r_squared": value, "interval": interval}
@@ -547,3 +561,83 @@ def about_calibration(context: Context) -> Section:
         axis.set(xlabel=label, ylabel="right (%)", xlim=(0, 102), ylim=(0, 102))
 
     return Section("calibration", title, text=text, charts=charts(draw, caption))
+
+
+def about_sets(context: Context) -> Section | None:
+    """Show how often sets or intervals hold the truth, and how large they are; None if the model is not conformal."""
+    model = next((one for one in (context.parts.vote, context.parts.learner) if scores.is_conformal(one)), None)
+    if model is None:
+        return None
+    what, one = ("intervals", "the true number") if context.is_regression else ("sets of labels", "the true label")
+    name, title = "sets", f"How often {what} hold {one}"
+    if context.scored is None:
+        return Section(name, title, missing=context.unscored)
+    found = {c: each for c, each in context.scored.conformal.items() if not isinstance(each, str)}
+    refused = [each for each in context.scored.conformal.values() if isinstance(each, str)]
+    if not found:
+        return Section(name, title, missing=f"Not with so few objects: {refused[0]}.")
+    text = (
+        f"The model predicts {what} that should hold {one} as often as you ask. Coverage is the share of objects for "
+        "which they do. "
+    )
+    text += _UNUSED[context.scored.n_folds == 0]
+    if context.is_regression:
+        text += "Coverage is promised for all objects together; where it is low, do not rely on the intervals."
+    elif getattr(model, "by_class", False):
+        text += "The model is calibrated by class, so coverage is promised within each class."
+    else:
+        text += "Coverage is promised for all objects together; by_class=True promises it within each class."
+    rows, head = _sizes(found, len(np.unique(context.scored.truth)), context.is_regression)
+    tables = [
+        Table(f"Coverage and size of the {what}", rows, head, sortable=False),
+        _by_group(context.scored, found, context.is_regression),
+    ]
+    note = " ".join(f"{each}." for each in refused)
+    return Section(name, title, text=text, tables=tables, note=note, cards=_usual(found, context.is_regression))
+
+
+def _usual(found: dict[float, scores.Answers], regression: bool) -> list[tuple[str, str, str]]:
+    """Return (name, value, note) of the coverage at the head of the page; [] if it was not measured."""
+    if _USUAL not in found:
+        return []
+    held, sizes = found[_USUAL]
+    note = f"{number(float(sizes.mean()))} {'wide' if regression else 'labels'} on average"
+    return [(f"coverage, {100 * _USUAL:g} % asked", percent(held.mean()), note)]
+
+
+def _sizes(found: dict[float, scores.Answers], n_classes: int, regression: bool) -> tuple[list[list[str]], list[str]]:
+    """Return the rows and the head of a table: for each coverage asked for, that reached, and sizes or widths."""
+    counts = range(min(n_classes, _SIZES) + 1)
+    rows = []
+    for coverage, (held, sizes) in found.items():
+        low, high = wilson(float(held.mean()), len(held))
+        if regression:
+            shown = [number(float(value)) for value in (sizes.mean(), sizes.min(), np.median(sizes), sizes.max())]
+        else:
+            shown = [percent(float((np.minimum(sizes, counts[-1]) == k).mean())) for k in counts]
+            shown = [number(float(sizes.mean())), *shown]
+        rows.append([f"{100 * coverage:g} %", percent(held.mean()), f"{100 * low:.1f} to {100 * high:.1f} %", *shown])
+    if regression:
+        return rows, ["asked", "reached", "95 % interval", "mean width", "narrowest", "median", "widest"]
+    names = [counted(k, "label") + " or more" * (k == _SIZES < n_classes) for k in counts]
+    return rows, ["asked", "reached", "95 % interval", "mean size", *names]
+
+
+def _by_group(scored: scores.Scored, found: dict[float, scores.Answers], regression: bool) -> Table:
+    """Return a table of the coverage within each of the largest classes, or each quarter of the predicted numbers."""
+    if regression:
+        predicted = scored.predicted.astype(np.float64)
+        quarters = np.array_split(np.argsort(predicted, kind="stable"), min(_QUARTERS, len(predicted)))
+        groups = [(f"{number(predicted[q].min())} to {number(predicted[q].max())}", q) for q in quarters]
+        caption, first = "Coverage by predicted number", "predicted"
+    else:
+        classes, counts = np.unique(scored.truth, return_counts=True)
+        largest = np.argsort(-counts, kind="stable")[:_LISTED]
+        groups = [(str(classes[c]), np.flatnonzero(scored.truth == classes[c])) for c in largest]
+        more = f" (the {_LISTED} largest of {len(classes)})" if len(classes) > _LISTED else ""
+        caption, first = f"Coverage by class{more}", "true class"
+    rows: list[list[str | Cell]] = []
+    for name, members in groups:
+        shares = [float(each.held[members].mean()) for each in found.values()]
+        rows.append([name, Cell(f"{len(members):,}", len(members)), *(Cell(percent(share), share) for share in shares)])
+    return Table(caption, rows, [first, "objects", *(f"{100 * coverage:g} % asked" for coverage in found)])

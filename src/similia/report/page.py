@@ -23,7 +23,8 @@ def write_report(
 ) -> Any:  # fmt: skip
     """Write a report on a model and objects as one self-contained HTML page.
 
-    If a section cannot be made, the page gives the reason instead.
+    If a section cannot be made, the page gives the reason instead. For a `ConformalClassifier` or `ConformalRegressor`,
+    a section compares the coverage of its sets or intervals, also within each class, with the coverage asked for.
 
     Parameters
     ----------
@@ -118,6 +119,7 @@ def _page_of(context: Context, title: str | None) -> str:
         about.about_accuracy(context),
         about.about_confusion(context),
         about.about_calibration(context),
+        *([] if (sets := about.about_sets(context)) is None else [sets]),
         about.about_map(context),
         about.about_neighbours(context),
         about.about_spectrum(context),
