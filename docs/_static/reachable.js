@@ -1,14 +1,17 @@
-// For those who use the keyboard or listen: formulas that scroll can be focused, and each button of the sidebar has a name.
+// For those who use the keyboard or listen: what scrolls can be focused, and each button of the sidebar has a name.
+const SCROLLING = { ".formula": "formula", ".road": "picture", ".similia-explanation": "explanation" };
 function letScroll() {
-  document.querySelectorAll(".formula").forEach((formula) => {
-    if (formula.scrollWidth > formula.clientWidth) {
-      formula.tabIndex = 0;
-      formula.setAttribute("role", "group");
-      formula.setAttribute("aria-label", "formula");
-    } else {
-      formula.removeAttribute("tabindex");
-    }
-  });
+  for (const [selector, name] of Object.entries(SCROLLING)) {
+    document.querySelectorAll(selector).forEach((part) => {
+      if (part.scrollWidth > part.clientWidth) {
+        part.tabIndex = 0;
+        part.setAttribute("role", "group");
+        part.setAttribute("aria-label", name);
+      } else {
+        part.removeAttribute("tabindex");
+      }
+    });
+  }
 }
 document.querySelectorAll(".bd-sidebar details > summary").forEach((summary) => {
   const link = summary.closest("li").querySelector("a");
@@ -16,3 +19,4 @@ document.querySelectorAll(".bd-sidebar details > summary").forEach((summary) => 
 });
 letScroll();
 window.addEventListener("resize", letScroll);
+window.addEventListener("load", letScroll);
