@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
 from similia.codes.sign_projection import hadamard_length
 from similia.core.errors import BadParameter, BadType, BadValue
-from similia.core.estimators import check_fitted
 from similia.core.text import counted, short
 from similia.core.validation import check_choice, check_labels, check_positive_int, check_vectors
 from similia.devices.inputs import (
@@ -313,7 +313,7 @@ def quantise(
     steps = list(steps_of(model))
     classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
     for part in (model, *steps, *([classifier] if classifier else [])):
-        check_fitted(part, msg=f"model ({kinds_of(model)}) is not fitted; fit it first: model.fit(X, y)")
+        check_is_fitted(part, msg=f"model ({kinds_of(model)}) is not fitted; fit it first: model.fit(X, y)")
     length = None if max_length is None else check_positive_int(max_length, "max_length")
     if len(steps) == 1 and isinstance(steps[0], LevelEncoder | SequenceEncoder | NGramEncoder):
         if not whole:
