@@ -1,10 +1,12 @@
 """Sphinx builds the documentation: ``python -m sphinx -W --keep-going -b html docs docs/_build/html``.
 
-The build reads nothing from the network. It makes the pages of the API (`_api.py`), the picture of the first page
-(`_pictures.py`) and the gallery, whose examples use bundled or generated data.
+The build reads nothing from the network. It makes the pages of the API (`api_pages.py`), the picture of the rooms
+(`house.py`) and the gallery, whose examples use bundled or generated data. ``SIMILIA_DOCS_ROOT`` says in which folder
+of its server the documentation will be, ``/`` by default: the page for missing pages needs to know.
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -45,7 +47,8 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "substitution"]
+myst_substitutions = {"release": f"{release}, which is not released yet" if "dev" in release else release}
 myst_heading_anchors = 3
 myst_dmath_double_inline = True
 html_math_renderer = "mathml"
@@ -54,11 +57,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = "similia"
 html_static_path = ["_static"]
 html_css_files = ["similia.css"]
+html_js_files = [("reachable.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {page: [] for page in ("index", "tour", "choose", "add_a_kernel")}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
+    "logo": {"text": f"similia {release}"},  # thus on every page
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
@@ -98,6 +103,19 @@ def _draw(app):
     pictures.write(HERE / "_static" / "made")
 
 
+def _root_404(app, exception):
+    """Make the links of 404.html absolute, as a server shows this page in place of any missing one."""
+    page = Path(app.outdir, "404.html")
+    if exception is None and app.builder.name == "html":
+        page.write_text(rooted(page.read_text(encoding="utf-8"), os.environ.get("SIMILIA_DOCS_ROOT", "/")), "utf-8")
+
+
+def rooted(html, root):
+    """Return a page with its relative links beginning at `root`; ``#places`` of the page stay."""
+    relative = r'(?<=\s)(href|src|action|data-content_root)="(?![a-z]+:|[/#])(?:\./)?'
+    return re.sub(relative, rf'\1="{root.rstrip("/")}/', html)
+
+
 def _skip_of_sklearn(app, what, name, obj, skip, options):
     """Leave out what scikit-learn's base classes give: its own documentation has it."""
     return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else None
@@ -121,3 +139,4 @@ def setup(app):
     app.connect("missing-reference", _resolve)
     api_pages.write(HERE / "api")  # before Sphinx looks which pages there are
     app.connect("builder-inited", _draw, priority=100)  # before the gallery, which takes one for a thumbnail
+    app.connect("build-finished", _root_404)

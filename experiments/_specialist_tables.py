@@ -22,7 +22,7 @@ TITLES = {
 }
 UNITS = {"accuracy": "accuracy, %", "auc": "AUC, %", "rmse": "RMSE"}
 BEST_HERE, BEST_PRINTED = "the best of them, chosen afterwards", "the best in print, chosen afterwards"
-WIN, TIE, LOSS, INK = "#1f9e89", "#8a8f98", "#d55e00", "#7d838c"  # readable on white and on black
+WIN, TIE, LOSS, INK, OURS = "#1f9e89", "#8a8f98", "#d55e00", "#7d838c", "#3d8fd1"  # readable on white and on black
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _losses(gaps: list[Gap]) -> Table:
 
 
 def chart(gaps: list[Gap]) -> Any:
-    """Return a figure of the gap to the best specialist on each set, with two standard errors; kinds in two columns."""
+    """Return a figure of the gap to the best specialist on each set and the seconds of both; kinds in two columns."""
     from matplotlib.figure import Figure
 
     kinds = [kind for kind in TITLES if any(gap.kind == kind for gap in gaps)]
@@ -206,24 +206,32 @@ def chart(gaps: list[Gap]) -> Any:
         min(columns, key=lambda column: sum(sizes[one] for one in column)).append(kind)
     columns = [column for column in columns if column]
     rows = max(sum(sizes[kind] for kind in column) for column in columns)
-    figure = Figure(figsize=(4.6 * len(columns), 0.7 + 0.21 * rows), layout="constrained", facecolor="none")
+    figure = Figure(figsize=(5.6 * len(columns), 0.9 + 0.21 * rows), layout="constrained", facecolor="none")
     reach = min(60, 1.05 * max(abs(gap.points) + 2 * gap.error for gap in gaps))
     parts = figure.subfigures(1, len(columns), squeeze=False, facecolor="none")[0]
     for part, column in zip(parts, columns, strict=True):
-        axes = part.subplots(len(column), 1, squeeze=False, height_ratios=[sizes[kind] for kind in column])[:, 0]
-        for axis, kind in zip(axes, column, strict=True):
-            _panel(axis, kind, [gap for gap in gaps if gap.kind == kind], reach)
+        heights = [sizes[kind] for kind in column]
+        axes = part.subplots(len(column), 2, squeeze=False, sharey="row", height_ratios=heights, width_ratios=[1.7, 1])
+        for (left, right), kind in zip(axes, column, strict=True):
+            of_kind = sorted((gap for gap in gaps if gap.kind == kind), key=lambda gap: gap.points)
+            _points(left, of_kind, reach)
+            _seconds(right, of_kind)
+            left.set_title(TITLES[kind], fontsize=8, loc="left", color=INK)
+        axes[-1, 0].set_xlabel("points", fontsize=7, color=INK)
+        axes[-1, 1].set_xlabel("seconds", fontsize=7, color=INK)
     counts = Counter(gap.verdict for gap in gaps)
+    budget = " or ".join(sorted({gap.ours.tool.split()[1] for gap in gaps}, key=float))
     figure.suptitle(
         f"similia minus the best specialist on each set, in points: {counts['win']} wins, {counts['tie']} ties, "
-        f"{counts['loss']} losses by two standard errors", fontsize=9, color=INK,
+        f"{counts['loss']} losses by two standard errors.\n"
+        f"Seconds to fit and predict: dots for similia (budget {budget} s), rings for the specialist.",
+        fontsize=9, color=INK,
     )  # fmt: skip
     return figure
 
 
-def _panel(axis: Any, kind: str, gaps: list[Gap], reach: float) -> None:
-    """Draw the sets of one kind, the best at the top."""
-    gaps = sorted(gaps, key=lambda gap: gap.points)
+def _points(axis: Any, gaps: list[Gap], reach: float) -> None:
+    """Draw the gaps of one kind, the best at the top."""
     colours = {"win": WIN, "tie": TIE, "loss": LOSS}
     for place, gap in enumerate(gaps):
         colour = colours[gap.verdict]
@@ -232,7 +240,28 @@ def _panel(axis: Any, kind: str, gaps: list[Gap], reach: float) -> None:
     axis.set_xlim(-reach, reach)
     axis.set_ylim(-0.7, len(gaps) - 0.3)
     axis.set_yticks(range(len(gaps)), [gap.set for gap in gaps], fontsize=7)
-    axis.set_title(TITLES[kind], fontsize=8, loc="left", color=INK)
+    _plain(axis)
+
+
+def _seconds(axis: Any, gaps: list[Gap]) -> None:
+    """Draw the seconds of similia and of the best specialist, in the same order."""
+    places = range(len(gaps))
+    ours, theirs = (
+        [max(mean.seconds, 0.03) for mean in means] for means in zip(*((g.ours, g.theirs) for g in gaps), strict=True)
+    )
+    axis.hlines(places, ours, theirs, color=INK, alpha=0.4, linewidth=1)
+    axis.plot(ours, places, "o", markersize=4, color=OURS)
+    axis.plot(theirs, places, "o", markersize=4, color=INK, markerfacecolor="none")
+    axis.set_xscale("log")
+    axis.set_xlim(0.03, 3000)
+    axis.set_xticks([0.1, 1, 10, 100, 1000], ["0.1", "1", "10", "100", "1000"])
+    axis.minorticks_off()
+    axis.tick_params(axis="y", length=0)
+    _plain(axis)
+
+
+def _plain(axis: Any) -> None:
+    """Leave only labels and a pale grid, on no background."""
     axis.tick_params(colors=INK, labelsize=7)
     axis.set_facecolor("none")
     axis.grid(axis="x", color=INK, alpha=0.25)

@@ -1,10 +1,14 @@
-"""The pictures of the README, drawn from bundled data and from the tables of `docs`: ``python dev.py pictures``.
+"""Pictures of the README and the gallery, from bundled data and from the tables of `docs`: ``python dev.py pictures``.
 
 Text is grey on no background, to be read on a light and on a dark page.
 """
 
+import functools
+import re
+import shutil
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import matplotlib
@@ -17,22 +21,29 @@ NAMES = {"ei": "exon to intron", "ie": "intron to exon", "n": "neither"}
 DOCS = Path(__file__).resolve().parents[1]
 TEXT = "#7a828a"
 COLOURS = ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color", "axes.edgecolor")
-SPEED = {  # what the bar is called, and how its row of docs/benchmarks.md begins: what, rival
-    "graphlet kernel (GraKeL)": ("Gram matrix of 2000 graphlets (k = 5) of each graph, MUTAG", "GraKeL"),
-    "optimal assignment kernel (GraKeL)": ("Gram matrix of the optimal assignment kernel", "GraKeL"),
-    "DTW to short series (tslearn)": ("DTW, 500 series to 256 short ones: speed", "tslearn"),
-    "DTW to short series (aeon)": ("DTW, 500 series to 256 short ones: speed", "aeon 1.6.0, n_jobs=2"),
-    "HD classifier (torchhd)": ("20 epochs of HDClassifier", "torchhd"),
-    "strings by edits (rapidfuzz extract)": ("DNA, 15% mutated: speed", "rapidfuzz extract"),
-    "1-NN, DTW (aeon)": ("1-NN with DTW, window 0.1", "aeon"),
-    "pattern in a long series (dtaidistance)": ("pattern of 128 in 10000000 points, DTW", "dtaidistance"),
-    "clusters of series (tslearn)": ("clusters of 5 UCR sets: speed", "tslearn 0.10.0 k-means"),
-    "near-duplicate texts (datasketch)": ("1000000 texts", "datasketch"),
-    "neighbour graph of strings (pynndescent)": ("100,000 strings: speed", "pynndescent"),
-    "Gaussian process, 5000 objects (scikit-learn)": ("5000 objects, all pairs: speed", "scikit-learn"),
-    "MiniRocket features (aeon)": ("500 series of 500 points, 9996 features of MiniRocket", "aeon"),
-    "near-duplicate DNA (cd-hit)": ("200000 stretches of DNA", "cd-hit"),
-    "min-hashes of words (rensa, rho sketch)": ("1024 min-hashes of 100000 sets", "rensa 0.5.0 RMinHash, rho"),
+# by chart: what the bar is called, and how its row of docs/benchmarks.md begins: what, rival
+SPEED = {
+    "models": {
+        "graphlet kernel (GraKeL)": ("Gram matrix of 2000 graphlets (k = 5) of each graph, MUTAG", "GraKeL"),
+        "optimal assignment kernel (GraKeL)": ("Gram matrix of the optimal assignment kernel", "GraKeL"),
+        "DTW to short series (tslearn)": ("DTW, 500 series to 256 short ones: speed", "tslearn"),
+        "DTW to short series (aeon)": ("DTW, 500 series to 256 short ones: speed", "aeon 1.6.0, n_jobs=2"),
+        "HD classifier (torchhd)": ("20 epochs of HDClassifier", "torchhd"),
+        "clusters of series (tslearn)": ("clusters of 5 UCR sets: speed", "tslearn 0.10.0 k-means"),
+        "learnt bits (faiss ITQ)": ("generalized Nyström PCA + ITQ, 60,000 x 1584, 64 bits", "faiss"),
+        "Gaussian process, 5000 objects (scikit-learn)": ("5000 objects, all pairs: speed", "scikit-learn"),
+        "MiniRocket features (aeon)": ("500 series of 500 points, 9996 features of MiniRocket", "aeon"),
+    },
+    "search": {
+        "strings by edits (rapidfuzz extract)": ("DNA, 15% mutated: speed", "rapidfuzz extract"),
+        "1-NN, DTW (aeon)": ("1-NN with DTW, window 0.1", "aeon"),
+        "pattern in a long series (dtaidistance)": ("pattern of 128 in 10000000 points, DTW", "dtaidistance"),
+        "near-duplicate texts (datasketch)": ("1000000 texts", "datasketch"),
+        "neighbour graph of strings (pynndescent)": ("100,000 strings: speed", "pynndescent"),
+        "vectors in 4 bits a number (faiss)": ("50,000 x 256 numbers, 4 bits, 200 queries", "faiss"),
+        "near-duplicate DNA (cd-hit)": ("200000 stretches of DNA", "cd-hit"),
+        "min-hashes of words (rensa, rho sketch)": ("1024 min-hashes of 100000 sets", "rensa 0.5.0 RMinHash, rho"),
+    },
 }
 
 
@@ -78,12 +89,12 @@ def road():
     return fig
 
 
-def ratios():
-    """Return the ratio of each bar, from docs/benchmarks.md."""
+def ratios(chart):
+    """Return the ratio of each bar of a chart, from docs/benchmarks.md."""
     lines = (DOCS / "benchmarks.md").read_text(encoding="utf-8").split("\n")
     rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in lines if line.startswith("| ")]
     ratios = {}
-    for name, (what, rival) in SPEED.items():
+    for name, (what, rival) in SPEED[chart].items():
         found = [row[2] for row in rows if row[0].startswith(what) and row[1].startswith(rival)
                  and row[0].endswith((": speed", ": speed of fit"))]  # fmt: skip
         if len(found) != 1:
@@ -97,10 +108,10 @@ def shown(ratio):
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
 
 
-def speed():
-    """Return bars of the ratios in docs/benchmarks.md."""
-    bars = ratios()
-    fig, axis = matplotlib.pyplot.subplots(figsize=(7.6, 4.2))
+def speed(chart):
+    """Return the bars of a chart."""
+    bars = ratios(chart)
+    fig, axis = matplotlib.pyplot.subplots(figsize=(7.6, 0.9 + 0.22 * len(bars)))
     values = [*bars.values()]
     axis.barh([*bars], values, left=1e-12, color=[ORANGE if value < 1 else BLUE for value in values], height=0.7)
     for at, value in enumerate(values):
@@ -193,7 +204,50 @@ def terminal():
         return animated([(command, run(command, Path(folder))) for command in commands])
 
 
-DRAWN = {"road": road, "dna": dna, "molecules": molecules, "series": series, "map": map_of_dna, "speed": speed}
+def report():
+    """Return a picture (PNG) of the report on a model of the bundled DNA, as Chromium shows it."""
+    from playwright.sync_api import sync_playwright
+
+    import similia as sm
+
+    X, y = sm.datasets.load_splice(return_X_y=True)
+    model = sm.recipes.nyshd(sm.kernels.WeightedDegree(degree=5), random_state=0).fit(X[::2], y[::2])
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        page = sm.report.write_report(model, X[1::2], y[1::2], Path(folder, "report.html"), title="Splice sites")
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        tab = browser.new_page(viewport={"width": 720, "height": 504}, color_scheme="light")
+        tab.goto(page.as_uri())
+        try:
+            return tab.screenshot()
+        finally:
+            browser.close()
+
+
+def badge(name, text):
+    """Return a badge (SVG): white letters on grey and on blue."""
+    left, right = (7 * len(word) + 12 for word in (name, text))
+    style = 'font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" fill="#fff" text-anchor="middle"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img">'
+        f"<title>{name}: {text}</title>"
+        f'<rect width="{left}" height="20" fill="#4a5058"/>'
+        f'<rect x="{left}" width="{right}" height="20" fill="#0068a3"/><g {style}>'
+        f'<text x="{left / 2}" y="14">{name}</text><text x="{left + right / 2}" y="14">{text}</text></g></svg>\n'
+    )
+
+
+def badges():
+    """Return what the badges say, from pyproject.toml."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    return {"python": f"{versions[0]} to {versions[-1]}", "licence": project["license"]}
+
+
+DRAWN = {"road": road, "dna": dna, "molecules": molecules, "series": series, "map": map_of_dna}
+WRITTEN = {"terminal.svg": terminal, "report.png": report}
+WRITTEN |= {f"{name}.svg": functools.partial(badge, name, text) for name, text in badges().items()}
+DRAWN |= {f"speed_{chart}": functools.partial(speed, chart) for chart in SPEED}
 
 
 def main():
@@ -204,14 +258,16 @@ def main():
 
     style = {**matplotlib.rcParamsDefault, **STYLE, **dict.fromkeys(COLOURS, TEXT), "svg.fonttype": "none"}
     with matplotlib.rc_context(style | {"font.family": "sans-serif"}):
-        for name in sys.argv[1:] or [*DRAWN, "terminal"]:
-            if name == "terminal":
-                (folder / "terminal.svg").write_text(terminal(), encoding="utf-8")
+        for name in sys.argv[1:] or [*(f"{name}.svg" for name in DRAWN), *WRITTEN]:
+            file = folder / name
+            if name in WRITTEN:
+                found = WRITTEN[name]()
+                file.write_bytes(found if isinstance(found, bytes) else found.encode())
             else:
-                fig = DRAWN[name]()
-                fig.savefig(folder / f"{name}.svg", transparent=True, metadata={"Date": None})
+                fig = DRAWN[file.stem]()
+                fig.savefig(file, transparent=True, metadata={"Date": None})
                 plt.close(fig)
-            print(f"wrote docs/pictures/{name}.svg, {(folder / f'{name}.svg').stat().st_size // 1000} kB")
+            print(f"wrote docs/pictures/{file.name}, {file.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

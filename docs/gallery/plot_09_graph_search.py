@@ -31,14 +31,15 @@ encoder = make_pipeline(
 )
 search = sm.SimilaritySearch(encoder).fit(graphs)
 queries = [0, 100, 200, 300]
-distances, ids = search.kneighbors([graphs[i] for i in queries], 4)
+distances, ids = search.kneighbors([graphs[i] for i in queries], 3)
 
 # %%
-fig, axes = plt.subplots(4, 4, figsize=(9, 9), layout="constrained")
-for row, found, bits in zip(axes, ids, distances, strict=True):
-    for ax, i, d in zip(row, found, bits, strict=True):
-        nx.draw(graphs[i], nx.kamada_kawai_layout(graphs[i]), ax=ax, node_size=14, width=0.8, edge_color="0.6")
-        ax.set_title(f"query: {names[i]}" if d == 0 else f"{names[i]}, {int(d)} bits", fontsize=9, loc="center")
+# Each column has a query and the two graphs that are nearest to it.
+fig, axes = plt.subplots(3, 4, figsize=(7.6, 5.3), layout="constrained")
+for column, found, bits in zip(axes.T, ids, distances, strict=True):
+    for ax, i, d in zip(column, found, bits, strict=True):
+        nx.draw(graphs[i], nx.kamada_kawai_layout(graphs[i]), ax=ax, node_size=22, width=1.2, edge_color="0.6")
+        ax.set_title(names[i] if d == 0 else f"{int(d)} bits away", fontsize=12, loc="center")
 plt.show()
 
 # %%

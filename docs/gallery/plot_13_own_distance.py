@@ -7,7 +7,9 @@ the distance is a plain Python function that nobody wrote for similia. Vectors, 
 follow.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -36,6 +38,15 @@ sm.checks.check_distance(distance, X[:20])
 embedding = sm.D2KE(distance, 100, objects=sm.embeddings.Representatives(), random_state=0)
 model = make_pipeline(embedding, LogisticRegression()).fit(X[train], y[train])
 print("accuracy from vectors:", model.score(X[test], y[test]))
+
+vectors = PCA(2).fit_transform(embedding.fit(X[train]).transform(X))
+for label, colour in (("warm", "#d55e00"), ("cold", "#0072b2")):
+    plt.plot(*vectors[np.array(y) == label].T, "o", color=colour, alpha=0.6, label=label)
+plt.title("300 recipes for colours, by a distance of one's own")
+plt.xticks([])
+plt.yticks([])
+plt.legend()
+plt.show()
 
 # %%
 # Bits of the same vectors: a prototype a class, and a search.

@@ -9,6 +9,7 @@ goes on where it was. The bits are those of the same objects in memory, each of 
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
@@ -31,5 +32,18 @@ print(f"{n:,} reads, {fasta.stat().st_size / 1e6:.1f} MB of letters, {output.sta
 # The same, bit for bit.
 codes = np.load(output, mmap_mode="r")
 print(np.array_equal(codes, encoder.transform(reads)))
+
+# %%
+# The file can be read in part. Each read begins ten letters after the one before it, so eight neighbours share letters
+# with it. Their codes show this.
+few = np.array(codes[:500])
 del codes
 folder.cleanup()
+apart = np.arange(1, 16)
+differing = sm.codes.hamming_distances(few) / 512
+plt.figure(figsize=(6.4, 4.4))
+plt.bar(10 * apart, [np.diagonal(differing, k).mean() for k in apart], width=8)
+plt.axvline(75, color="0.5", ls="--", label="beyond, no letter is shared")
+plt.legend(loc="upper left")
+plt.gca().set(title="reads out of the file", xlabel="letters apart", ylabel="share of bits that differ", ylim=(0, 0.5))
+plt.show()

@@ -35,12 +35,12 @@ encoder = make_pipeline(
 search = sm.SimilaritySearch(encoder, rerank=distance, n_candidates=20).fit(X_train)
 queries = [5, 9, 12, 21]
 _, ids = search.kneighbors(X_test.take(np.array(queries)), 3)
-fig, axes = plt.subplots(1, 4, figsize=(10, 2.8))
-for ax, query, found in zip(axes, queries, ids, strict=True):
+fig, axes = plt.subplots(2, 2, figsize=(6.4, 4.5))
+for ax, query, found in zip(axes.flat, queries, ids, strict=True):
     for i in found:
-        ax.plot(*X_train[int(i)].T, lw=1, color="0.6")
-    ax.plot(*X_test[query].T, lw=2.5)
-    ax.plot(*X_test[query][0], "o")
+        ax.plot(*X_train[int(i)].T, lw=1.5, color="0.6")
+    ax.plot(*X_test[query].T, lw=4)
+    ax.plot(*X_test[query][0], "o", ms=9)
     ax.set(xticks=[], yticks=[], aspect="equal")
 fig.suptitle("four movements of a hand, and in grey the three most like each")
 plt.show()

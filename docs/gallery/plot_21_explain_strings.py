@@ -33,5 +33,7 @@ plt.show()
 # as what it adds to the decision, and hangs below the axis if it speaks against it.
 gapped = sm.kernels.GappedKmers(6, 4, normalize=True)
 model = make_pipeline(sm.KernelFeatures(gapped, 2**14), LogisticRegression(C=100.0)).fit(X[1:], y[1:])
-sm.explain(model, X[0]).logo()
-plt.show()
+fig, ax = plt.subplots(figsize=(6.4, 4.4))
+sm.explain(model, X[0]).logo(ax)
+ax.set_xlim(6.5, 26.5)  # a part of the stretch
+plt.show()  # sphinx_gallery_thumbnail_number = 2

@@ -41,5 +41,6 @@ print(found.to_text())
 
 # %%
 # Blue is what speaks for the predicted speaker, orange what speaks against him.
-found.plot()
-plt.show()
+fig, ax = plt.subplots(figsize=(6.4, 4.4))
+found.plot(ax)
+plt.show()  # sphinx_gallery_thumbnail_number = 2

@@ -24,7 +24,7 @@ plt.show()
 # %%
 fig, ax = plt.subplots(figsize=(6.4, 4.2))
 EmbeddingDisplay.from_estimator(model, X[1::2], y[1::2], ax=ax)
-plt.show()
+plt.show()  # sphinx_gallery_thumbnail_number = 2
 
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(8.5, 3.4))

@@ -42,13 +42,14 @@ process = sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=2, normalize=True)).
 mean, std = process.predict(test[:40], return_std=True)
 real = np.array([sum(letter in "GC" for letter in x) / 60 for x in test[:40]])
 
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.2))
+fig = plt.figure(figsize=(6.8, 4.8))
+axes = [*fig.subplot_mosaic("AB;CC", height_ratios=[1, 1.3]).values()]
 axes[0].hist([p_usual, p_strange], 20, density=True, label=["usual", "strange"])
 axes[0].set(title="p-values", xlabel="p", yticks=[])
 axes[0].legend()
 sizes = np.bincount(sets.sum(axis=1), minlength=4)
 axes[1].bar(range(len(sizes)), sizes)
-axes[1].set(title="labels in a set, coverage 98 %", xlabel="labels", xticks=range(len(sizes)))
+axes[1].set(title="labels in a set", xlabel="labels, coverage 98 %", xticks=range(len(sizes)))
 axes[2].errorbar(real, mean, 2 * std, fmt="o", ms=3, lw=0.8)
 axes[2].plot([0.3, 0.8], [0.3, 0.8], color="grey", lw=0.8)
 axes[2].set(title="Gaussian process, 12 strings", xlabel="true share of G and C", ylabel="predicted, ± 2 std")

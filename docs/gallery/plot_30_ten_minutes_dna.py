@@ -24,10 +24,11 @@ print(f"accuracy {model.score(X_test, y_test):.3f}; always the most frequent cla
 
 # %%
 # **Why?** Letters up speak for the predicted class, letters down against it. The signal of a splice site is in the
-# middle.
+# middle, which is shown here.
 found = sm.explain(model, X_test[int(np.flatnonzero(y_test == "ei")[0])])
-fig, ax = plt.subplots(figsize=(9, 2.2))
+fig, ax = plt.subplots(figsize=(6.4, 4.4))
 found.logo(ax)
+ax.set_xlim(21.5, 41.5)
 plt.show()
 
 # %%

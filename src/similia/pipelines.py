@@ -26,11 +26,11 @@ from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from similia.core.config import config, rows_per_block, settings
 from similia.core.errors import part_from, warn_once, warning_of_part
-from similia.core.estimators import Transformer, all_at_once, twin_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
 from similia.core.threads import collected_warnings
@@ -165,8 +165,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return apply(getattr(self, name), X, **params)
         if params or get_config()["enable_metadata_routing"]:
             return getattr(super(), name)(X, **params)
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # only for its error: on a fitted pipeline it is slow, as it asks all steps for tags
+        check_fitted(self)
         whole = functools.partial(self._whole, name)
         if not _can_be_cut(X) or n_objects(X) <= _FEW:
             return whole(X)

@@ -229,3 +229,12 @@ def test_molecules_of_a_named_set_become_graphs(tmp_path, monkeypatch):
     found = read_objects("MOLS")
     assert (found.kind, found.called, found.labels.tolist()) == ("graphs", "molecules", [0, 1])
     assert np.diff(found.objects.node_offsets).tolist() == [3, 1]
+
+
+def test_an_error_of_the_system_names_the_file_first():
+    from similia.cli import _sentence
+
+    assert _sentence(FileNotFoundError(2, "No such file or directory", "a.csv")) == "a.csv: no such file or directory"
+    assert (
+        _sentence(FileNotFoundError("no model at m; similia fit writes one")) == "no model at m; similia fit writes one"
+    )

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 import similia as sm
 from similia import kernels
@@ -397,3 +399,114 @@ def letters_in_common(x, y):
 def test_settings(changes, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)), sm.config(**changes):
         pass
+
+
+# ---- what users write most often by mistake: the whole sentence
+DNA = ["ACGTAC", "GGTACA", "ACGTTT", "CCGTAC"]
+BIT_ENCODER = sm.SignRandomProjection(64, random_state=0)
+SEARCH = sm.SimilaritySearch(make_pipeline(sm.Nystroem(STRING, 2, random_state=0), BIT_ENCODER))
+UNFITTED = [
+    (sm.Nystroem(STRING), "transform"),
+    (sm.D2KE(Levenshtein(), 10), "transform"),
+    (BIT_ENCODER, "transform"),
+    (sm.HDClassifier(), "predict"),
+    (sm.KNeighborsClassifier(Levenshtein()), "predict"),
+    (sm.learn.KernelSVC(STRING), "predict"),
+    (sm.GaussianProcessRegressor(STRING), "predict"),
+    (sm.AutoClassifier(budget=1), "predict"),
+    (sm.SimilarityMap(STRING), "transform"),
+    (nyshd(STRING), "predict"),
+    (SEARCH, "kneighbors"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "method"), UNFITTED, ids=lambda part: type(part).__name__)
+def test_an_unfitted_estimator_asks_for_fit(estimator, method):
+    X = np.zeros((4, 8), np.uint8) if isinstance(estimator, sm.HDClassifier) else DNA
+    X = VECTORS if estimator is BIT_ENCODER else X
+    with pytest.raises(NotFittedError) as raised:
+        getattr(estimator, method)(X)
+    assert str(raised.value) == f"this {type(estimator).__name__} is not fitted yet; call its fit first"
+
+
+MISTAKES = {
+    "a class for an object": (
+        lambda: sm.Nystroem(kernels.Spectrum).fit(DNA),
+        "kernel is the class Spectrum, expected an object that can be called; write Spectrum(...)",
+    ),
+    "a name for a kernel": (
+        lambda: sm.Nystroem("spectrum").fit(DNA),
+        "kernel must be a callable k(X, Y) -> (n, m) or \"precomputed\", got 'spectrum'; see similia.kernels and "
+        "sklearn.metrics.pairwise",
+    ),
+    "a kernel for a distance": (
+        lambda: sm.D2KE(STRING, 10).fit(DNA),
+        "Spectrum(k=2) is a kernel, whose values are large for similar objects; expected a distance, such as DTW()",
+    ),
+    "another strategy": (
+        lambda: sm.Nystroem(STRING, 2, "kmean").fit(DNA),
+        "landmarks='kmean' is unknown; choose one of ['uniform', 'kmeans++', 'leverage', 'rpcholesky', 'adaptive', "
+        "'ensemble']",
+    ),
+    "no landmark": (lambda: sm.Nystroem(STRING, 0).fit(DNA), "n_components must be an integer >= 1, got 0"),
+    "nothing": (lambda: sm.Nystroem(STRING).fit([]), "X is empty: found 0 strings, expected at least one"),
+    "one string": (lambda: STRING("ACGT"), "X is one string, 'ACGT', expected a collection of strings; write [x]"),
+    "numbers": (lambda: STRING([1, 2]), "X[0] is int (1), expected str or bytes; convert numbers with str()"),
+    "strings for series": (lambda: sm.distances.DTW()(DNA), "series 0 is 'ACGTAC', expected an array of numbers"),
+    "other columns": (
+        lambda: sm.SignRandomProjection(64).fit(VECTORS).transform(VECTORS[:, :2]),
+        "X has 2 features, but SignRandomProjection is expecting 3 features as input, as in fit",
+    ),
+    "too few labels": (
+        lambda: nyshd(STRING).fit(DNA, [0, 1, 0]),
+        "y has 3 labels for 4 objects; give one label per object",
+    ),
+    "one class": (lambda: nyshd(STRING).fit(DNA, list("aaaa")), "y holds one class, ['a'], expected two or more"),
+    "a small class": (
+        lambda: sm.AutoClassifier(budget=1).fit(DNA * 2, list("aaaaaaab")),
+        "class 'b' has 1 object; cross-validation needs two classes of at least 3 objects each, or four of at least 2; "
+        "give more objects of the small classes",
+    ),
+    "no budget": (
+        lambda: sm.AutoClassifier(budget=-1).fit(DNA, [0, 1, 0, 1]),
+        "budget must be a positive number of seconds or None, got -1",
+    ),
+    "too many neighbours": (
+        lambda: SEARCH.fit(DNA).kneighbors(DNA, 9),
+        "n_neighbors=9 is more than the 4 objects; ask for fewer, or add more",
+    ),
+    "no model": (
+        lambda: sm.load("no.similia"),
+        "no model at no.similia; similia.save(model, path) or similia fit writes one",
+    ),
+    "no data set": (
+        lambda: sm.datasets.fetch("MUTAGG"),
+        "unknown data set 'MUTAGG' (did you mean MUTAG?); similia.datasets.available() lists them",
+    ),
+    "no name": (
+        lambda: kernels.Spectrm,
+        "module 'similia.kernels' has no attribute 'Spectrm' (did you mean Spectrum?)",
+    ),
+    "a size": (
+        lambda: sm.config(max_memory="lots").__enter__(),
+        "max_memory='lots' is not a size; write a number of bytes or, e.g., '512MiB'",
+    ),
+    "own function": (
+        lambda: sm.distances.FromFunction(lambda a, b: "x")(DNA),
+        "<lambda> returned str for the pair (0, 0), expected one real number",
+    ),
+    "no number": (
+        lambda: sm.GaussianProcessRegressor(STRING).fit(DNA, list("abab")),
+        "y holds a value that is not a number, but GaussianProcessRegressor predicts numbers; for labels, take a "
+        "classifier",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_frequent_mistake_is_answered_in_one_sentence(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mistake, sentence = MISTAKES[name]
+    with pytest.raises((ValueError, TypeError, OSError, AttributeError)) as raised:
+        mistake()
+    assert str(raised.value) == sentence

@@ -396,7 +396,7 @@ def test_a_broken_file_in_the_folder_is_named(server, tmp_path, monkeypatch, dat
 def test_names(monkeypatch, tmp_path):
     monkeypatch.setenv("SIMILIA_DATA", str(tmp_path))
     assert len(fetch("splice").data) == 3186
-    with pytest.raises(ValueError, match=r"unknown data set 'nci1' \(did you mean NCI1\?\); known are BZR"):
+    with pytest.raises(ValueError, match=r"unknown data set 'nci1' \(did you mean NCI1\?\); .*available"):
         fetch("nci1")
     with pytest.raises(FileNotFoundError, match=r"no public download; put strings/multiloc_proteins\.tsv\.gz"):
         fetch("multiloc_proteins", cache=tmp_path)

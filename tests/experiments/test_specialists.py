@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import experiments
 from experiments import _specialist_tools, specialists
 from experiments._letters import letters
 from experiments._paper import choose
+from experiments._report import _read_csv
 from experiments._specialist_tables import BEST_HERE, BEST_PRINTED, gaps_of, mean_of, present
 from experiments.specialists import KINDS, TASKS, TOOLS, Task, auc_error, run_tool, scored, share_error
 from similia.objects import as_graphs, as_strings, take
@@ -88,6 +91,29 @@ def test_wins_ties_and_losses_are_counted_and_losses_shown():
     losses = titles["All losses of similia"].rows
     assert [(line[0], line[3], line[5]) for line in losses] == [("three", "A", "-10.5 ± 2.8")]
     assert "1 wins, 1 ties, 1 losses" in figure.get_suptitle()
+
+
+def test_the_chart_shows_points_and_seconds_of_both():
+    records = [row("majority or mean", "baseline", 50.0), row(OURS, "similia", 90.0) | {"seconds": 60.0}]
+    records += [row("A", "specialist", 80.0) | {"seconds": 4.0}, row("B", "specialist", 85.0) | {"seconds": 0.5}]
+    _, figure = present(records)
+    points, seconds = figure.subfigs[0].axes
+    assert points.get_xlabel() == "points"
+    assert [line.get_xdata().tolist() for line in points.lines[:1]] == [[5.0]]
+    assert seconds.get_xlabel() == "seconds"
+    assert [line.get_xdata().tolist() for line in seconds.lines] == [[60.0], [0.5]]
+    assert "dots for similia" in figure.get_suptitle()
+
+
+def test_the_chart_of_the_documentation_is_that_of_its_table():
+    docs = Path(__file__).parents[2] / "docs" / "reproduction"
+    tables, figure = present(_read_csv(docs / "specialists.csv"))
+    picture, page = ((docs / f"specialists.{ending}").read_text(encoding="utf-8") for ending in ("svg", "md"))
+    texts = set(re.findall(r"<text[^>]*>([^<]*)</text>", picture))
+    assert {*figure.get_suptitle().splitlines()} <= texts
+    for part in figure.subfigs:
+        assert {label.get_text() for axis in part.axes[::2] for label in axis.get_yticklabels()} <= texts
+    assert all(table.to_markdown() in page for table in tables)
 
 
 def test_each_set_counts_with_its_largest_budget():

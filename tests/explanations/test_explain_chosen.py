@@ -244,11 +244,11 @@ def test_neighbours_of_vectors_add_their_shares(weights):
 
 
 def test_unfitted_models_say_that_they_are_not_fitted():
-    with pytest.raises(NotFittedError, match="LinearSVC instance is not fitted"):
+    with pytest.raises(NotFittedError, match="LinearSVC is not fitted yet; call its fit"):
         explain(make_pipeline(FunctionTransformer(), LinearSVC()), STRINGS[0])
-    with pytest.raises(NotFittedError, match="TransformedTargetRegressor instance is not fitted"):
+    with pytest.raises(NotFittedError, match="TransformedTargetRegressor is not fitted yet; call its fit"):
         explain(TransformedTargetRegressor(Ridge()), np.zeros(3))
-    with pytest.raises(NotFittedError, match="CalibratedClassifierCV instance is not fitted"):
+    with pytest.raises(NotFittedError, match="CalibratedClassifierCV is not fitted yet; call its fit"):
         explain(CalibratedClassifierCV(LinearSVC()), np.zeros(3))
 
 

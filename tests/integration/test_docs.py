@@ -11,6 +11,7 @@ import importlib
 import inspect
 import io
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -31,7 +32,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *WRITTEN]
 MADE = ("auto_gallery/", "api/", "_static/made/")  # by the build
 FENCE = re.compile(r"^(`{3,}|~{3,})(.*)\n((?:.*\n)*?)\1$", re.MULTILINE)
 
-sys.path.insert(0, str(DOCS / "_ext"))
+sys.path[:0] = [str(DOCS / "_ext"), str(ROOT / "tools")]
 api_pages = importlib.import_module("api_pages")
 blocks = pytest.importorskip("blocks", reason="Sphinx is not installed: pip install '.[docs]'")
 docutils_namespace = importlib.import_module("sphinx.util.docutils").docutils_namespace
@@ -75,12 +76,60 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     assert said[3].startswith("similarity of x and y by Spectrum(k=4)")
     assert (tmp_path / "splice.similia").exists()
     assert (tmp_path / "report.html").exists()
+    assert any(f"{len(names['windows']):,} of them" in text for text in code)
 
 
 def test_the_readme_is_short_and_has_pictures():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 1500
     assert len(re.findall(r"!\[[^]]+\]\([^)]+\.svg\)", text)) >= 6
+
+
+def release_of(citation, changelog):
+    """Return the version of CITATION.cff, and the days of the release in it and in the changelog, or None."""
+    version = re.search(r"^version: (\S+)", citation, re.MULTILINE)[1]
+    day = re.search(r"^date-released: (\d{4}-\d\d-\d\d)$", citation, re.MULTILINE)
+    name, written = re.search(r"^## (\S+) \((unreleased|\d{4}-\d\d-\d\d)\)$", changelog, re.MULTILINE).groups()
+    assert version.split(".dev")[0] == name
+    return version, day and day[1], None if written == "unreleased" else written
+
+
+def test_a_version_is_released_everywhere_or_nowhere():
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "CHANGELOG.md", "README.md")]
+    version, cited, changed = release_of(*texts[:2])
+    assert version == sm.__version__
+    assert cited == changed
+    assert (cited is None) == (".dev" in version) == ("is not released yet" in texts[2])
+
+
+def test_a_release_has_a_day():
+    assert release_of("version: 1.2.0\ndate-released: 2027-01-31\n", "# C\n\n## 1.2.0 (2027-01-31)\n") == (
+        "1.2.0", "2027-01-31", "2027-01-31"
+    )  # fmt: skip
+
+
+def test_a_page_that_stands_for_missing_ones_has_absolute_links():
+    rooted = runpy.run_path(str(DOCS / "conf.py"))["rooted"]
+    page = (
+        '<a href="#main"></a> <a href="api/index.html#x"> <html data-content_root="./"> <script src="https://a/b.js">'
+    )
+    found = rooted(page, "/similia/")
+    assert 'href="#main"' in found
+    assert 'href="/similia/api/index.html#x"' in found
+    assert 'data-content_root="/similia/"' in found
+    assert 'src="https://a/b.js"' in found
+    assert rooted(found, "/similia") == found
+    assert 'href="/api/index.html#x"' in rooted(page, "/")
+
+
+def test_dead_links_and_dead_anchors_are_found(tmp_path):
+    accessible = importlib.import_module("accessible")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "404.html").write_text('<a href="/a/b.html#here">', encoding="utf-8")
+    links = ["../404.html", "#here", "b.html#gone", "b.html#he&#114;e", "no.html", "/no", "https://nowhere/#x", "?q=1"]
+    page = '<p id="here">' + "".join(f' <a href="{link}">' for link in links)
+    (tmp_path / "a" / "b.html").write_text(page, encoding="utf-8")
+    assert accessible.dead_links(tmp_path) == [f"a/b.html: {link}" for link in ("/no", "b.html#gone", "no.html")]
 
 
 def test_a_terminal_is_drawn_scene_by_scene(tmp_path):
@@ -109,12 +158,100 @@ def test_the_animation_of_the_readme_shows_commands_that_exist():
         assert f">similia {command} " in text
 
 
-def test_the_bars_of_the_readme_are_those_of_the_benchmarks():
+@pytest.mark.parametrize("chart", ["models", "search"])
+def test_the_bars_of_the_readme_are_those_of_the_benchmarks(chart):
     drawn = importlib.import_module("readme_pictures")
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", (DOCS / "pictures" / "speed.svg").read_text(encoding="utf-8"))
-    ratios = drawn.ratios()
+    picture = DOCS / "pictures" / f"speed_{chart}.svg"
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
+    ratios = drawn.ratios(chart)
     assert set(ratios) <= set(texts), "python dev.py pictures writes them anew"
     assert {drawn.shown(ratio) for ratio in ratios.values()} <= set(texts), "python dev.py pictures writes them anew"
+    assert picture.name in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_badges_of_the_readme_say_what_the_package_says():
+    drawn = importlib.import_module("readme_pictures")
+    assert drawn.badges() == {"python": "3.11 to 3.14", "licence": "BSD-3-Clause"}
+    for name, text in drawn.badges().items():
+        assert (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == drawn.badge(name, text)
+
+
+def rows(page):
+    """Return the rows of all tables of a page, as lists of cells."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+def row(page, *cells):
+    """Return the first row that begins with these cells."""
+    return next(found for found in rows(page) if found[: len(cells)] == [*cells])
+
+
+def test_the_counts_of_the_readme_are_those_of_the_tables():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    specialists, printed = (
+        row("reproduction/specialists.md", f"the best {what}, chosen afterwards", "all")[2:6]
+        for what in ("of them", "in print")
+    )
+    sets, wins, ties, losses = specialists
+    assert losses == "0"
+    assert f"is better on {wins} of {sets} sets, level on {ties} and worse on none." in text
+    sets, wins, ties, losses = printed
+    assert f"it is better on {wins} of {sets} sets, level on {ties} and worse on {losses}." in text
+    assert "The five losses to results in print" in text
+    assert losses == "5"
+    memory = row("benchmarks.md", "encode 1,000,000 strings from FASTA to 1024-bit codes: peak memory, GiB")
+    assert f"in {float(memory[2]):.2f} GiB |" in text
+    tasks = (DOCS / "tasks.md").read_text(encoding="utf-8").count("\n| ") - 1
+    assert round(tasks, -1) == 50
+    assert "about fifty more tasks" in text
+    assert f"map of {len(sm.datasets.load_splice().data)} stretches" in text
+
+
+def percent(cell):
+    """Return the mean in a cell as a percentage."""
+    return f"{float(cell.split()[0]):.1f} %"
+
+
+def test_the_results_of_the_papers_in_the_readme_are_those_of_the_tables():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = {
+        name: [printed, here] for name, printed, here in re.findall(r"\n\| \*\*(.*?)\*\*.*\| (.*) \| (.*) \|", text)
+    }
+    page = "reproduction/nyshd-graphs.md"
+    at = [row(page, "method", "NCI1", "ENZYMES").index(name) for name in ("ENZYMES", "NCI1")]
+    paper, ours = ([percent(row(page, who)[i]) for i in at] for who in ("NysHD (paper)", "**NysHD** (ours)"))
+    assert said.pop("NysHD") == [f"ENZYMES {paper[0]}, NCI1 {paper[1]}", f"{ours[0]}, {ours[1]}"]
+
+    page = "reproduction/d2ke.md"
+    ours, paper = row(page, "splice", "2233/957", "ours"), row(page, "splice", "", "paper")
+    here = f"{percent(ours[3])}; with mosaics of training strings {percent(ours[4])}"
+    assert said.pop("D2KE") == [f"splice {percent(paper[3])}", here]
+
+    optical = row("reproduction/graphlet-real.md", "REDDIT-BINARY", "rbf")
+    assert said.pop("GSA-φ") == [f"REDDIT-BINARY {optical[5]} % (graphlet kernel)", percent(optical[3])]
+
+    page = "reproduction/hashing-map.md"
+    full, ours = (
+        np.array([[float(cell.split()[0]) for cell in found[3:]] for found in rows(page) if found[0] == who])
+        for who in ("full PCA + ITQ", "Nyström, uniform + ITQ")
+    )  # of 64, 128 and 256 bits
+    assert full.shape == (4, 3)
+    assert np.abs(full - ours).max() < 0.01
+    faster = row(
+        "benchmarks.md", "generalized Nyström PCA + ITQ, 60,000 x 1584, 64 bits: speed", "faiss ITQTransform, all rows"
+    )
+    here = f"within .01 of its mAP from 64 bits on; {float(faster[2]):.1f} times as fast as ITQ of faiss"
+    assert said.pop("PCA + ITQ hashing with generalised Nyström")[1] == here
+
+    page = rows("reproduction/heat-webkb.md")
+    exact = next(found for found in page if found[0] == "pages").index("exact")
+    at = [[found[0] for found in page].index(f"{words} words, 400 a class") for words in (393, 1312)]
+    printed, here = ([percent(page[i + below][exact]) for i in at] for below in (1, 0))
+    assert said.pop("The exact heat kernel on a hypersphere") == [
+        f"WebKB, 393 words {printed[0]}, 1312 words {printed[1]}", f"{here[0]}, {here[1]}"
+    ]  # fmt: skip
+    assert not said
 
 
 def built(folder, **pages):

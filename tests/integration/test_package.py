@@ -41,7 +41,7 @@ def test_every_public_name_exists_and_is_documented(room):
 
 
 def test_unknown_names_raise_attribute_error():
-    with pytest.raises(AttributeError, match="has no attribute 'Nystrom'"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'Nystrom' \(did you mean Nystroem\?\)"):
         sm.Nystrom  # noqa: B018
 
 

@@ -171,13 +171,13 @@ def test_a_held_out_part_holds_no_copy_of_what_is_trained_on(stratify):
     assert sorted([*train, *test]) == [*range(100)]
     assert not {*X[train, 0]} & {*X[test, 0]}
     assert 0.15 < len(test) / 100 < 0.35
-    with pytest.raises(ValueError, match=r"of 1 different object, 1 would be held out .* need at least one; give more"):
+    with pytest.raises(ValueError, match=r"1 different object cannot be split .* each part needs at least one; give"):
         held_out(np.zeros((5, 1)), y[:5], 0.2, 0, stratify=False)
 
 
 def test_too_few_objects_to_hold_some_out_of_each_class_are_refused():
     X, y = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
-    with pytest.raises(ValueError, match=r"of 6 different objects, 2 would be held out .* each of the 3 classes"):
+    with pytest.raises(ValueError, match=r"6 different objects cannot be split .* 2 held-out .* each of the 3 classes"):
         held_out(X, y, 0.3, 0, stratify=True)
     assert [len(part) for part in held_out(X, y, 0.5, 0, stratify=True)] == [3, 3]
 

@@ -42,7 +42,7 @@ def test_kernels_of_sparse_rows_are_compared():
     ("y", "sentence"),
     [
         (["a"] * 12, "y has the one class 'a', expected at least two"),
-        (["a"] * 10 + ["b"] * 2, "class 'b' has 2 objects, and at least two classes need 3 or more"),
+        (["a"] * 10 + ["b"] * 2, "class 'b' has 2 objects; cross-validation needs two classes of at least 3"),
         ([*"aaabcdefghij"], "most of the 10 classes in y have only one object"),
         ([0.5] * 11 + [np.nan], r"y\[11\] is nan, expected a label or a finite number"),
         (["a", None] + ["b"] * 10, r"y\[1\] is None"),

@@ -35,4 +35,8 @@ def _sentence(error: Exception) -> str:
     from similia.storage.disk import says_full
 
     full = says_full(error)
-    return str(error) if full is None else f"{full}; make room and run the same command again"
+    if full is not None:
+        return f"{full}; make room and run the same command again"
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    return str(error)

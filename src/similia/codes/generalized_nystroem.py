@@ -16,13 +16,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import _generalized_nystroem as core
 from similia.codes._generalized_nystroem import projected
 from similia.core.config import settings
 from similia.core.errors import BadParameter
-from similia.core.estimators import Transformer, all_at_once, check_table, twin_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, twin_of
 from similia.core.products import row_product
 from similia.core.state import array, count, state
 from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
@@ -261,7 +260,7 @@ class GeneralizedNystroemPCA(Transformer):
 
     def inverse_transform(self, Z: Any) -> npt.NDArray[np.floating]:
         """Return ``Z @ components_ + mean_``: vectors in the original space, shape (n, n_features)."""
-        check_is_fitted(self, "components_")
+        check_fitted(self, "components_")
         Z = np.asarray(Z)
         if Z.ndim != 2 or Z.shape[1] != len(self.components_):
             raise ValueError(f"Z has shape {Z.shape}, expected (n, {len(self.components_)}) as transform returns")
@@ -472,7 +471,7 @@ class GeneralizedNystroemPCA(Transformer):
         self._reservoir = Reservoir(random, self.sample_fraction, self._enough_rows)
 
     def _open_like_fit(self, X: Any) -> MatrixSource:
-        check_is_fitted(self, "components_")  # missing until `partial_fit` has enough rows
+        check_fitted(self, "components_")  # missing until `partial_fit` has enough rows
         source = open_matrix(X)
         if source.n_features != self.n_features_in_:
             raise wrong_width(source.n_features, self.n_features_in_, self)

@@ -23,11 +23,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes.bits import inner_products, unpack_signs
 from similia.core.config import rows_per_block
-from similia.core.estimators import Transformer, all_at_once
+from similia.core.estimators import Transformer, all_at_once, check_fitted
 from similia.core.jit import njit
 from similia.core.state import count, one_of, state
 from similia.core.validation import check_codes, check_n_bits, check_positive_int, generator
@@ -310,7 +309,7 @@ class HypervectorEncoder(Transformer):
 
         Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits).
         """
-        check_is_fitted(self)
+        check_fitted(self)
         self._check_parameters()
         drawn = self._drawn_bits()
         if drawn is not None and drawn != self.n_bits:
@@ -331,7 +330,7 @@ class HypervectorEncoder(Transformer):
 
     @property
     def _n_features_out(self) -> int:
-        check_is_fitted(self)
+        check_fitted(self)
         return self.n_bits // 8 if self.output == "bits" else self.n_bits
 
 

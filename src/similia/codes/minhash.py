@@ -35,11 +35,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue, part_from
-from similia.core.estimators import Transformer, all_at_once, detached
+from similia.core.estimators import Transformer, all_at_once, check_fitted, detached
 from similia.core.hashing import GOLDEN, mix, scramble
 from similia.core.jit import njit
 from similia.core.state import Sizes, count, one_of, optional, state
@@ -281,7 +280,7 @@ class MinHash(ComparesObjects, Transformer):
 
     def _read(self, X: Any) -> Any:
         """Return objects in the layout of the kernel; raise unless they are like the training objects."""
-        check_is_fitted(self)
+        check_fitted(self)
         objects = read_objects(self, self.kernel_, X, reset=False)
         check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the training objects")
         return objects
@@ -311,7 +310,7 @@ class MinHash(ComparesObjects, Transformer):
 
     @property
     def _n_features_out(self) -> int:
-        check_is_fitted(self)
+        check_fitted(self)
         return self.n_hashes * self.bits // 8 if self.output == "bits" else self.n_hashes << self.bits
 
 

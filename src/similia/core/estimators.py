@@ -61,13 +61,19 @@ def present(estimator: Estimator) -> Estimator:
 def check_fitted(estimator: Any, attribute: str | None = None) -> None:
     """Raise `NotFittedError` if an estimator lacks `attribute` or, if that is None, has no learnt attribute.
 
-    scikit-learn's `check_is_fitted` is called only to raise the error. It first computes the tags of the estimator and
-    of all its parts, which takes longer than transforming one object.
+    An estimator that defines `__sklearn_is_fitted__` answers for itself. If the answer is no, scikit-learn's
+    `check_is_fitted` decides, as it knows estimators that need no fit. It computes the tags of the estimator and of all
+    its parts, which takes longer than transforming one object.
     """
-    names = vars(estimator)
-    if attribute in names if attribute else any(name.endswith("_") and name[:2] != "__" for name in names):
-        return
-    check_is_fitted(estimator, attribute)
+    names = getattr(estimator, "__dict__", {})
+    if attribute:
+        fitted = attribute in names
+    elif hasattr(estimator, "__sklearn_is_fitted__") and not isinstance(estimator, type):
+        fitted = estimator.__sklearn_is_fitted__()
+    else:
+        fitted = any(name.endswith("_") and name[:2] != "__" for name in names)
+    if not fitted:
+        check_is_fitted(estimator, attribute, msg="this %(name)s is not fitted yet; call its fit first")
 
 
 def all_at_once(method: Method) -> Method:

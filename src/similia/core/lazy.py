@@ -16,7 +16,7 @@ def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any]
 
     def __getattr__(name: str) -> Any:
         if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{_like(name, names)}")
         if names[name] == "":
             return importlib.import_module(f"{package}.{name}")
         home = names[name] if names[name].startswith("similia.") else f"{package}.{names[name]}"
@@ -26,3 +26,9 @@ def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any]
         return sorted(names)
 
     return __getattr__, __dir__
+
+
+def _like(name: str, names: Mapping[str, str]) -> str:
+    from similia.core.text import did_you_mean
+
+    return "" if name.startswith("_") else did_you_mean(name, names)

@@ -346,8 +346,8 @@ def fetch(
         data, target = load(path, entry, checksums=False) if path else download(name, entry, cache, mirror)
         found = bunch(data, target, entry.description, entry.kind)
     else:
-        known = available()
-        raise ValueError(f"unknown data set {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}")
+        like = did_you_mean(name, available())
+        raise ValueError(f"unknown data set {name!r}{like}; similia.datasets.available() lists them")
     if subset != "all":
         found = _part(name, found, 0 if subset == "train" else 1)
     return (found.data, found.target) if return_X_y else found

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
-from similia.core.estimators import Transformer
+from similia.core.estimators import Transformer, check_fitted
 from similia.core.jit import njit
 from similia.core.state import array, state
 from similia.core.text import counted
@@ -88,7 +87,7 @@ class TimeShares(Transformer):
         >>> shares.shape, bool(np.isclose(shares.sum(), embedding.transform(X)[1] @ weights))
         ((40, 1), True)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         batch = as_series(X)
         if len(batch) != 1:
             raise ValueError(f"X has {len(batch)} series, expected one; pass X[i : i + 1] for series i")

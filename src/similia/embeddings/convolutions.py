@@ -37,10 +37,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadParameter, BadValue
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, check_fitted
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.lanes import (
@@ -274,7 +273,7 @@ class RandomConvolutions(TimeShares):
     @lazily
     def transform(self, X: Any) -> Floats:
         """Return the features of n series, float32 of shape (n, n_features)."""
-        check_is_fitted(self)
+        check_fitted(self)
         batch = as_series(X)
         self._check_channels(batch)
         values = self._scaled(batch)

@@ -17,10 +17,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, check_memory
+from sklearn.utils.validation import check_memory
 
 from similia.core.errors import BadParameter, pairs_named
-from similia.core.estimators import Transformer, all_at_once, detached, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, detached, example_of
 from similia.core.hashing import fingerprint
 from similia.core.state import array, count, objects, one_of, optional, state
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
@@ -164,7 +164,7 @@ class D2KE(ComparesObjects, Transformer):
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the vectors of n objects, shape (n, R), float32 if the distances are, else float64."""
-        check_is_fitted(self)
+        check_fitted(self)
         D = self.distances(X)
         return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files
 
@@ -184,7 +184,7 @@ class D2KE(ComparesObjects, Transformer):
 
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         X = read_objects(self, self.distance_, X, reset=False)
         objects, R = self.random_objects_, self._n_features_out
         if check_positive_int(start, "start", minimum=0) > R:
@@ -195,7 +195,7 @@ class D2KE(ComparesObjects, Transformer):
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
         """Turn distances to the random objects, shape (n, R), into features of the same shape, as `transform` does."""
-        check_is_fitted(self)
+        check_fitted(self)
         return exp_features(np.array(check_vectors(D, "D", self._n_features_out)), self.gamma_)
 
     @all_at_once
@@ -212,7 +212,7 @@ class D2KE(ComparesObjects, Transformer):
             The training objects, needed only by `Representatives`, by `Mosaics` and by samplers of your own that use
             them.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         had = self._n_features_out
         if check_positive_int(n_components, "n_components") < had:
             raise ValueError(

@@ -28,13 +28,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core import functions
 from similia.core import lanes as lane
 from similia.core.config import rows_per_block
 from similia.core.errors import part_from
-from similia.core.estimators import Transformer, all_at_once, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, example_of
 from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
 from similia.core.lanes import LANES
@@ -197,7 +196,7 @@ class GraphletSampling(Transformer):
     @lazily
     def transform(self, X: Any) -> Any:
         """Return the vectors of n graphs, shape (n, n_features): an array, or a csr_array for ``features="match"``."""
-        check_is_fitted(self)
+        check_fitted(self)
         if self.map_.size != self.size:
             raise ValueError(f"size is {self.size}, but fit sampled graphlets of {self.map_.size} nodes; fit again")
         graphs = as_structures(X)

@@ -47,12 +47,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core import functions
 from similia.core.config import rows_per_block
 from similia.core.errors import part_from
-from similia.core.estimators import Transformer, all_at_once, check_table, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
 from similia.core.jit import njit
 from similia.core.products import row_product, use_products
 from similia.core.scalars import fma
@@ -206,7 +205,7 @@ class HeatRandomFeatures(Transformer):
     @lazily
     def transform(self, X: Any) -> Floats:
         """Return the features of the rows of `X`, shape (n_rows, m), in the dtype of the rows seen in `fit`."""
-        check_is_fitted(self, "directions_")
+        check_fitted(self, "directions_")
         check_table(self, X, reset=False)
         X = as_rows(X)
         if X.shape[1] != self.n_features_in_:

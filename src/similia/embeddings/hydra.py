@@ -22,11 +22,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core import lanes as lane
 from similia.core.errors import part_from
-from similia.core.estimators import Transformer, all_at_once, check_table, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.state import array, count, state
@@ -152,7 +151,7 @@ class Hydra(TimeShares):
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the features of n time series, shape (n, 2 * n_dilations * n_groups * n_kernels)."""
-        check_is_fitted(self)
+        check_fitted(self)
         series = as_single(X, self.n_channels_)
         n_dilations, n_groups, n_kernels, _ = self.weights_.shape
         out = np.empty((len(series), n_dilations, n_groups, 2, n_kernels), np.float32)
@@ -239,7 +238,7 @@ class SparseScaler(Transformer):
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the scaled square roots, shape (n, n_features), in the dtype of `X` (float64 for integers)."""
-        check_is_fitted(self)
+        check_fitted(self)
         check_table(self, X, reset=False)
         roots = _roots(X, 0, len(self.mean_), self)
         return np.where(roots > 0, (roots - self.mean_) / self.scale_, 0).astype(roots.dtype)

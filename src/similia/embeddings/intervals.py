@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, check_fitted
 from similia.core.jit import njit
 from similia.core.state import count, state
 from similia.core.threads import run_in_ranges
@@ -142,7 +141,7 @@ class IntervalQuantiles(TimeShares):
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the features of n time series, shape (n, n_features)."""
-        check_is_fitted(self)
+        check_fitted(self)
         self._check_parameters()
         series = as_single(X, self.n_channels_)
         out = np.empty((len(series), self._n_features_out), np.float32)
@@ -211,7 +210,7 @@ class IntervalQuantiles(TimeShares):
         The columns of the Fourier transform name frequencies instead of time points. The unit of these frequencies is
         one cycle per `length_` points.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         self._check_parameters()
         names = []
         for channel in range(self.n_channels_):

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from similia.core.errors import BadParameter, BadValue, ObjectsWarning, warn_of_objects
-from similia.core.estimators import Transformer, all_at_once, detached, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, detached, example_of
 from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.text import short
@@ -297,7 +297,7 @@ class FeatureWeights(Transformer):
         ValueError
             If `sublinear` is True and a value is negative or between 0 and 1, so it is not a count.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         is_sparse = sp.issparse(X)
         X = self._checked(X, reset=False)
         values = X.data

@@ -18,11 +18,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue
-from similia.core.estimators import Transformer, all_at_once, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, example_of
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
 from similia.core.scalars import write_waves
@@ -162,7 +161,7 @@ class MeanMapFeatures(Transformer):
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the features of the sets `X`, shape (n, m), in the dtype of the points seen in `fit`."""
-        check_is_fitted(self)
+        check_fitted(self)
         sets = as_sets(X)
         self._check(sets)
         k = self.frequencies_.shape[1]

@@ -22,10 +22,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadPairValue, pairs_named
-from similia.core.estimators import Transformer, all_at_once, check_table, detached
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import array, count, objects, state
@@ -167,7 +166,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         For a precomputed distance, `X` holds the distances of the n objects to all training objects, (n, n_train), or
         to the landmarks only, (n, n_landmarks).
         """
-        check_is_fitted(self)
+        check_fitted(self)
         s = len(self.landmark_indices_)
         if self._fitted_to_matrix:
             X = _as_matrix(X)

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import (
     BadValue,
@@ -26,7 +25,7 @@ from similia.core.errors import (
     warn_once,
     warning_of_part,
 )
-from similia.core.estimators import Transformer, all_at_once, check_table, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
 from similia.core.state import count, state
 from similia.core.text import counted
 from similia.core.threads import collected_warnings
@@ -84,7 +83,7 @@ class FeatureScaler(Transformer):
     @lazily
     def transform(self, X: Any) -> Any:
         """Return the scaled vectors, dense or sparse like `X`, shape (n, n_features)."""
-        check_is_fitted(self)
+        check_fitted(self)
         check_table(self, X, reset=False)
         scaled = self.scaler_.transform(X)
         if not np.isfinite(scaled.data if issparse(scaled) else np.asarray(scaled)).all():
@@ -93,7 +92,7 @@ class FeatureScaler(Transformer):
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the columns, unchanged."""
-        check_is_fitted(self)
+        check_fitted(self)
         return self.scaler_.get_feature_names_out(input_features)
 
 
@@ -132,7 +131,7 @@ class SeriesVectors(Transformer):
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the series as vectors, shape (n, `length_` * `n_channels_`); raise ValueError for other shapes."""
-        check_is_fitted(self)
+        check_fitted(self)
         batch = as_series(X)
         self._check(batch)
         return batch.values.reshape(len(batch), -1)

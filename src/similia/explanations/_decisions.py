@@ -20,9 +20,9 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import GraphHDEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
+from similia.core.estimators import check_fitted
 from similia.core.text import counted
 from similia.embeddings import (
     D2KE,
@@ -166,7 +166,7 @@ def _centre(step: Any, row: Any) -> Floats | None:
 def check_learner(learner: Any) -> None:
     """Raise `NoParts` unless a learner is linear, a kernel machine on vectors, a forest or an `HDClassifier`."""
     if hasattr(learner, "predict"):
-        check_is_fitted(learner)
+        check_fitted(learner)
     known = isinstance(learner, (HDClassifier, *_FORESTS)) or _is_curved(learner)
     known = known or (hasattr(learner, "coef_") and (is_regressor(learner) or hasattr(learner, "classes_")))
     if not known:

@@ -37,9 +37,8 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
-from sklearn.utils.validation import check_is_fitted
 
-from similia.core.estimators import ObjectsOut
+from similia.core.estimators import ObjectsOut, check_fitted
 from similia.core.validation import check_positive_int
 from similia.embeddings import D2KE
 from similia.explanations import _decisions as decisions
@@ -246,16 +245,16 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
     """Explain the prediction of a pipeline by parts; raise `NoParts` if it has none."""
     learner = steps[-1]
     if isinstance(learner, TransformedTargetRegressor):
-        check_is_fitted(learner)
+        check_fitted(learner)
         inner = _in_parts([*steps[:-1], *steps_of(learner.regressor_)], x, naming, top, leave_out)
         return _in_units(inner, learner)
     if members := members_of(learner):
-        check_is_fitted(learner)
+        check_fitted(learner)
         if hasattr(learner, "voters") or isinstance(learner, CalibratedClassifierCV):
             return _of_a_vote(steps, x, naming, top, leave_out)
         return _in_parts([*steps[:-1], *steps_of(members[0])], x, naming, top, leave_out)
     if isinstance(learner, KernelKMeans):
-        check_is_fitted(learner)
+        check_fitted(learner)
         if learner.n_clusters_ == 1:
             raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
         center = decisions.NearestCenter().fit(learner.cluster_centers_)
@@ -304,7 +303,7 @@ def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
 def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Explain the prediction of a learner that compares its input with training objects."""
     learner = steps[-1]
-    check_is_fitted(learner)
+    check_fitted(learner)
     given = collection(steps[0], x)
     X = through(steps[:-1], given)
     if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
@@ -319,7 +318,7 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
 def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Explain the distance from an object to the training object by which a detector of outliers judges it."""
     *before, detector = steps
-    check_is_fitted(detector)
+    check_fitted(detector)
     if detector.method_ != "neighbors":
         raise TypeError(
             f"the scores of OutlierDetector(method={detector.method_!r}) have no parts; those of "

@@ -28,11 +28,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import settings
 from similia.core.errors import BadParameter, BadValue, warn_user
-from similia.core.estimators import all_at_once, detached
+from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.products import chosen_products, row_product
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, made, objects, state
@@ -355,7 +354,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     @lazily
     def _distances(self, X: Any) -> Floats:
         """Return what `transform` returns, as an array whatever the output that scikit-learn is set to."""
-        check_is_fitted(self)
+        check_fitted(self)
         objects = read_objects(self, self.similarity_, X, reset=False)
         F = np.asarray(self.embedding_.transform(objects), dtype=np.float64)
         return np.sqrt(_squared_distances(F, self.cluster_centers_))
@@ -372,7 +371,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of the squared distances of n objects to their nearest centres."""
-        check_is_fitted(self)
+        check_fitted(self)
         nearest = self._distances(X).min(axis=1)
         return -float(np.square(nearest.compute() if is_lazy(nearest) else nearest).sum())
 

@@ -42,11 +42,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, 
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue, numbered, warn_user
-from similia.core.estimators import all_at_once, offered_if, take_columns
+from similia.core.estimators import all_at_once, check_fitted, offered_if, take_columns
 from similia.core.progress import track
 from similia.core.state import Sizes, array, each, labels, one_of, state
 from similia.core.text import short
@@ -131,7 +130,7 @@ class Conformal(BaseEstimator):
     def _check_frozen(self) -> None:
         """Raise if the estimator, which is frozen, is not fitted or cannot be used with `method`."""
         try:
-            check_is_fitted(self.estimator)
+            check_fitted(self.estimator)
         except NotFittedError:
             raise ValueError(f"estimator is frozen, but not fitted: {short(self.estimator)}; fit it first") from None
         if self.method == "cross":
@@ -190,7 +189,7 @@ class Conformal(BaseEstimator):
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
         """Return the point predictions of `estimator_`, shape (m,)."""
-        check_is_fitted(self, "estimator_")
+        check_fitted(self, "estimator_")
         return _one_column(self.estimator_.predict(X), n_objects(X), self.estimator_)
 
     def __sklearn_tags__(self) -> Tags:
@@ -414,7 +413,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
 
     def _sizes(self) -> Index:
         """Return the number of calibration objects for each label: all, or those of its class; shape (n_classes,)."""
-        check_is_fitted(self, "calibration_scores_")
+        check_fitted(self, "calibration_scores_")
         n_classes = len(self.classes_)
         if self.by_class:
             return np.bincount(self.calibration_classes_, minlength=n_classes)
@@ -495,14 +494,14 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the probabilities of `estimator_`, shape (m, n_classes); only if it has `predict_proba`."""
-        check_is_fitted(self, "estimator_")
+        check_fitted(self, "estimator_")
         return self._values(self.estimator_, X, "predict_proba")
 
     @offered_if(_values_by("decision_function"))
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.floating]:
         """Return the decision values of `estimator_`, shape (m, n_classes), or (m,) for two classes."""
-        check_is_fitted(self, "estimator_")
+        check_fitted(self, "estimator_")
         values = self._values(self.estimator_, X, "decision_function")
         return values[:, 1] if len(self.classes_) == 2 else values
 
@@ -637,7 +636,7 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
             If `coverage` is not a number between 0 and 1, or there are too few calibration objects for it.
         """
         asked = checked_coverage(coverage)
-        check_is_fitted(self, "calibration_scores_")
+        check_fitted(self, "calibration_scores_")
         n, scores = len(self.calibration_scores_), self.calibration_scores_
         k = _rank_of(asked, n)
         if k > n:

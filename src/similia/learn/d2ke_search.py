@@ -27,11 +27,10 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import settings
 from similia.core.errors import BadParameter, BadType, BadValue
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, check_fitted
 from similia.core.progress import track
 from similia.core.state import made, state
 from similia.core.text import short
@@ -276,7 +275,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return self._fitted()[0]._example()
 
     def _fitted(self) -> Pipeline:
-        check_is_fitted(self)
+        check_fitted(self)
         return self.pipeline_
 
     def _first(self) -> tuple[str, D2KE]:

@@ -32,11 +32,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import check_memory
 from similia.core.errors import BadParameter, BadValue
-from similia.core.estimators import all_at_once, detached
+from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, count, objects, optional, reads, state
 from similia.core.text import short
@@ -340,7 +339,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         covariance : ndarray of float64, shape (m, m)
             Only with `return_cov`.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True; ask for one of them")
         if return_cov:
@@ -362,7 +361,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         with_noise : bool, default=True
             If True, the quantiles are those of noisy measurements; if False, those of the noise-free function.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         levels = np.atleast_1d(np.asarray(levels))
         if levels.dtype.kind != "f" or levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
             raise BadParameter("levels", "numbers above 0 and below 1", short(levels.tolist(), 80))
@@ -384,7 +383,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
         Their mean over held-out objects scores the predicted means and uncertainties together; larger is better.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         refuse_lazy(X, "its targets must be at hand, too; call log_density for each part")
         mixture = self._mixture(X, with_noise=True)
         m = len(mixture.location)
@@ -398,7 +397,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Each sample comes from one component, drawn with the probabilities `weights_`. With `with_noise`, the values are
         those of noisy measurements. Each component that is drawn takes one Cholesky factorisation of an m x m matrix.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         check_positive_int(n_samples, "n_samples")
         z, means, prior, rounding = self._joint(X)
         rng, m, dof = generator(random_state), len(means), self._dof
@@ -451,7 +450,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         ndarray of int64, shape (n,)
             Distinct positions in the pool; with "improvement", the most promising first.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         m = at_least_one(read_objects(self, self.kernel_, pool, reset=False), "pool")
         check_positive_int(n, "n")
         if n > m:
@@ -470,7 +469,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         the share of the variance that training removes. A share may be negative if several of `objects_` resemble each
         other.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         n, rank = self.basis_.shape
         back = np.ascontiguousarray((self.basis_ * self._mean_shares()).T)
         shares = self._over_blocks(

@@ -19,10 +19,9 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit, log_expit, ndtr
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import check_memory
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, check_fitted
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, reads, state
 from similia.core.threads import one_blas_thread
@@ -151,13 +150,13 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
         """Return the most probable label of each object, shape (m,)."""
-        check_is_fitted(self)
+        check_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     @lazily
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for m objects, shape (m, n_classes)."""
-        check_is_fitted(self)
+        check_fitted(self)
         rank, machines = self.components_.shape[1], self.weights_.shape[1]
         found = self._over_blocks(X, self.objects_, self._means_and_variances, 2 * rank + 2 * machines + 1)
         unknown = self.scale_ * np.maximum(self._self_values(X) - found[:, -1], 0.0)

@@ -19,10 +19,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import check_memory, rows_per_block
-from similia.core.estimators import all_at_once, check_columns, check_table
+from similia.core.estimators import all_at_once, check_columns, check_fitted, check_table
 from similia.core.state import array, count, labels, made, pairs_of, state
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
 from similia.kernels import heat
@@ -206,7 +205,7 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return decision values, shape (m, n_classes); for two classes, (m,), positive for the second class."""
-        check_is_fitted(self)
+        check_fitted(self)
         check_table(self, X, reset=False)
         rows = as_rows(X)
         if rows.shape[1] != self.n_features_in_:

@@ -27,10 +27,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import check_memory
-from similia.core.estimators import all_at_once, detached, offered_if
+from similia.core.estimators import all_at_once, check_fitted, detached, offered_if
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread
@@ -200,14 +199,14 @@ class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
     @lazily
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return decision values, shape (m, n_classes); for two classes, (m,), positive for the second class."""
-        check_is_fitted(self)
+        check_fitted(self)
         return self._over_blocks(X, self.support_objects_, self._confidences, self._width)
 
     @offered_if(_check_probability)
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of each class, shape (m, n_classes); only with ``probability=True``."""
-        check_is_fitted(self)
+        check_fitted(self)
         if self.calibration_ is None:
             raise NotFittedError("this KernelSVC was fitted with probability=False; fit it again")
         decisions = self.decision_function(X).reshape(n_objects(X), -1)
@@ -354,7 +353,7 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
     @lazily
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the target predicted for each object, shape (m,) or (m, n_outputs)."""
-        check_is_fitted(self)
+        check_fitted(self)
         return self._sums(X, self.objects_)
 
 
@@ -425,5 +424,5 @@ class KernelSVR(_KernelRegressor):
     @lazily
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the target predicted for each object, shape (m,)."""
-        check_is_fitted(self)
+        check_fitted(self)
         return self._sums(X, self.support_objects_) + self.intercept_

@@ -18,10 +18,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadPairValue
-from similia.core.estimators import all_at_once, detached
+from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_choice, check_positive_int, check_vectors, is_table
@@ -110,7 +109,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         return_distance : bool, default=True
             If False, return only the indices.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         most = self.n_samples_fit_ - (X is None)
         k = check_positive_int(min(self.n_neighbors, most) if n_neighbors is None else n_neighbors, "n_neighbors")
         if k > most:

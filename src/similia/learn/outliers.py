@@ -35,10 +35,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadParameter, BadValue
-from similia.core.estimators import all_at_once, offered_if
+from similia.core.estimators import all_at_once, check_fitted, offered_if
 from similia.core.state import Sizes, array, count, made, one_of, optional, state
 from similia.core.validation import at_most, check_choice, check_positive_int
 from similia.embeddings.nystroem import Nystroem
@@ -244,7 +243,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
         By default, each object gets `n_neighbors_` neighbours.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)
 
     def _check(self) -> None:
@@ -286,7 +285,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     def _strangeness(self, X: Any) -> tuple[Floats, Any, Any]:
         """Return the strangeness of new objects, and distances and indices of their neighbours (or None, None)."""
-        check_is_fitted(self, "offset_")
+        check_fitted(self, "offset_")
         if self.nystroem_ is not None:
             return self._from_span(read_objects(self, self.distance_, X, reset=False)), None, None
         objects = self._read(self.distance_, X, reset=False)

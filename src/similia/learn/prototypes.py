@@ -16,10 +16,9 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadValue
-from similia.core.estimators import check_columns, offered_if
+from similia.core.estimators import check_columns, check_fitted, offered_if
 from similia.core.validation import check_codes, check_vectors, unmasked, wrong_width
 from similia.sources.dask import ScoresParts, lazily
 
@@ -328,7 +327,7 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
     @property
     def prototype_codes_(self) -> npt.NDArray:
         """The prototypes rounded to `prototype_bits`: for 1 bit, packed signs (uint8); otherwise integers (int8)."""
-        check_is_fitted(self, "prototypes_")
+        check_fitted(self, "prototypes_")
         if self.bits_ is None:
             raise AttributeError("the prototypes are not rounded; set prototype_bits to 8, 4 or 1 before fit")
         whole = rounded(self.prototypes_, self.bits_)
@@ -340,7 +339,7 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
         The scores of a sample x of unit length are ``f * (R @ x) + b``, up to rounding; R has shape (n_classes, d), f
         and b have shape (n_classes,).
         """
-        check_is_fitted(self, "prototypes_")
+        check_fitted(self, "prototypes_")
         bits = self.bits_ or 8
         exact = self._directions(exact=True)
         whole = rounded(exact, bits)
@@ -353,11 +352,11 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
 
         The scores of a sample x of unit length are ``R @ x + b``.
         """
-        check_is_fitted(self, "prototypes_")
+        check_fitted(self, "prototypes_")
         return self._directions(), self.intercept_.copy()
 
     def _scores(self, X: npt.ArrayLike) -> Floats:
-        check_is_fitted(self, "prototypes_")
+        check_fitted(self, "prototypes_")
         check_columns(self, X, reset=False)
         X = as_hypervectors(X)
         d = self._learnt_dimension()

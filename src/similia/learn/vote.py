@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
 
-from similia.core.estimators import ListParams, all_at_once, take_columns
+from similia.core.estimators import ListParams, all_at_once, check_fitted, take_columns
 from similia.core.state import each, labels, state
 from similia.core.text import short
 from similia.core.validation import check_labels
@@ -64,11 +63,11 @@ class _Vote(ListParams):
     @property
     def best_(self) -> Any:
         """The first of the fitted estimators."""
-        check_is_fitted(self, "estimators_")
+        check_fitted(self, "estimators_")
         return self.estimators_[0]
 
     def _answers(self, X: Any) -> list[npt.NDArray]:
-        check_is_fitted(self, "estimators_")
+        check_fitted(self, "estimators_")
         return [np.asarray(estimator.predict(X)) for estimator in self.estimators_]
 
     def __sklearn_tags__(self) -> Tags:

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadValue
-from similia.core.estimators import ObjectsOut, all_at_once
+from similia.core.estimators import ObjectsOut, all_at_once, check_fitted
 from similia.core.state import array, count, optional, state
 from similia.core.text import counted
 from similia.core.validation import check_choice, check_positive, check_positive_int
@@ -159,7 +158,7 @@ class AttributeScaler(ObjectsOut):
 
     def transform(self, X: Any) -> GraphBatch:
         """Return the graphs with scaled attributes; `X` is not changed."""
-        check_is_fitted(self)
+        check_fitted(self)
         graphs = as_graphs(X)
         attributes = np.zeros((0, len(self.mean_))) if graphs.n_nodes == 0 else self._attributes(graphs)
         if attributes.shape[1] != len(self.mean_):
@@ -287,7 +286,7 @@ class GraphToSets(ObjectsOut):
 
     def transform(self, X: Any) -> SetBatch:
         """Return the sets of the graphs `X`; their points have float64 coordinates."""
-        check_is_fitted(self)
+        check_fitted(self)
         graphs = as_graphs(X)
         nodes = _averaged(graphs, self._of_nodes(graphs), self.n_iter)
         along = self._of_arcs(graphs)
@@ -373,7 +372,7 @@ class SeriesToSets(ObjectsOut):
 
     def transform(self, X: Any) -> SetBatch:
         """Return the sets of windows of the series `X`, in the dtype of the series."""
-        check_is_fitted(self)
+        check_fitted(self)
         batch = as_series(X)
         check_finite(batch)
         if batch.n_dims != self.n_channels_:

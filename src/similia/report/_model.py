@@ -13,10 +13,9 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from similia import pipelines
-from similia.core.estimators import Transformer
+from similia.core.estimators import Transformer, check_fitted
 from similia.core.text import short
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.random_objects import Representatives
@@ -107,7 +106,7 @@ def unfrozen(model: Any) -> Any:
 
 def fitted(model: Any) -> bool:
     try:
-        check_is_fitted(parts_of(model).model)
+        check_fitted(parts_of(model).model)
     except (NotFittedError, TypeError):
         return False
     return True
@@ -122,7 +121,7 @@ def check_model(model: Any) -> None:
 def fitted_parts(model: Any) -> Parts:
     """Split a fitted model, or the encoder of a similarity search, into parts; raise if it is not fitted."""
     check_model(model)
-    check_is_fitted(parts_of(model).model)
+    check_fitted(parts_of(model).model)
     is_search = hasattr(model, "encoder_") and not hasattr(model, "transform")
     return parts_of(model.encoder_ if is_search else model)
 

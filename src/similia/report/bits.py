@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import flip_bits, hamming_distances
 from similia.core.errors import BadParameter
+from similia.core.estimators import check_fitted
 from similia.core.intervals import wilson
 from similia.core.text import short
 from similia.core.validation import check_labels, check_positive_int
@@ -296,7 +296,7 @@ def _check_search(estimator: Any) -> None:
             "makes bits of objects, or a similia.HammingIndex"
         )
     if isinstance(estimator, SimilaritySearch):
-        check_is_fitted(estimator)
+        check_fitted(estimator)
 
 
 def _exact(search: Any, X: Any, most: int, metric: Any, objects: Any) -> tuple[npt.NDArray, npt.NDArray[np.int64], str]:

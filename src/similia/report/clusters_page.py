@@ -12,9 +12,9 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadParameter
+from similia.core.estimators import check_fitted
 from similia.core.text import counted, number
 from similia.core.validation import check_labels, check_positive_int
 from similia.explanations import SharedPart, explain_classes
@@ -96,7 +96,7 @@ def write_clusters(
     place = text_destination(path)
     if not isinstance(model, KernelKMeans):
         raise BadParameter("model", "a similia.KernelKMeans", type(model).__name__)
-    check_is_fitted(model)
+    check_fitted(model)
     check_positive_int(max_objects, "max_objects", minimum=2)
     n = at_least_one(X)
     classes = None if y is None else check_labels(y, n)

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from dask.delayed import delayed
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, check_fitted
 from similia.core.validation import check_codes, check_n_bits, check_positive_int
 from similia.search import HammingIndex
 from similia.search.scan import best, radius_in_bits
@@ -105,7 +104,7 @@ class ShardedIndex(BaseEstimator):
         ids : int64 array of shape (q, k)
             Ids of the nearest codes, ascending where distances are equal.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         queries, k = check_codes(X, n_bits=self.n_bits), check_positive_int(n_neighbors, "n_neighbors")
         if k > self.n_codes_:
             raise ValueError(f"n_neighbors={k} is more than the {self.n_codes_} codes in the index; ask for fewer")
@@ -130,7 +129,7 @@ class ShardedIndex(BaseEstimator):
         ids : object array of shape (q,)
             An int64 array of ids for each query, ascending where distances are equal.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         queries = check_codes(X, n_bits=self.n_bits)
         radius = radius_in_bits(radius, self.n_bits)
         asked = delayed(queries, pure=False, traverse=False)

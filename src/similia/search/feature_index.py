@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.errors import BadType, BadValue
-from similia.core.estimators import all_at_once, detached, twin_of
+from similia.core.estimators import all_at_once, check_fitted, detached, twin_of
 from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
 from similia.core.validation import check_positive_int
@@ -183,14 +182,14 @@ class FeatureIndex(BaseEstimator):
         ids : array-like of int, shape (n,), optional
             Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
         """
-        check_is_fitted(self, "kernel_")
+        check_fitted(self, "kernel_")
         return self._append(self._counted(X), ids)
 
     @exclusively
     @all_at_once
     def remove(self, ids: Any) -> Self:
         """Remove objects by their ids; every id must exist."""
-        check_is_fitted(self, "kernel_")
+        check_fitted(self, "kernel_")
         ids = check_ids(ids)
         unknown = ~np.isin(ids, self._ids)
         if unknown.any():
@@ -261,7 +260,7 @@ class FeatureIndex(BaseEstimator):
     @property
     def ids(self) -> Ids:
         """Ids of all objects, int64 (n,)."""
-        check_is_fitted(self, "kernel_")
+        check_fitted(self, "kernel_")
         return self._ids
 
     def __len__(self) -> int:
@@ -347,7 +346,7 @@ class FeatureIndex(BaseEstimator):
 
     def _counted(self, X: Any) -> Counts:
         """Return the features of objects."""
-        check_is_fitted(self, "kernel_")
+        check_fitted(self, "kernel_")
         at_least_one(X)
         objects = self._features_of.as_objects(X)
         check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the objects of the index")

@@ -40,11 +40,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter
-from similia.core.estimators import Transformer, all_at_once
+from similia.core.estimators import Transformer, all_at_once, check_fitted
 from similia.core.products import row_product
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, made, objects, one_of, optional, reads, state
@@ -188,7 +187,7 @@ class SimilarityMap(ComparesObjects, Transformer):
     @lazily
     def transform(self, X: Any) -> Floats:
         """Return the coordinates of n objects, shape (n, 2)."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = read_objects(self, self._metric().function, X, reset=False)
         return self._place(X) if self.objects_ is None else self._place_among(X)
 

@@ -12,11 +12,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadType, BadValue, part_from
-from similia.core.estimators import all_at_once, check_columns, present, twin_of
+from similia.core.estimators import all_at_once, check_columns, check_fitted, present, twin_of
 from similia.core.state import Sizes, array, count, state
 from similia.core.text import short
 from similia.core.threads import exclusively, run_in_ranges
@@ -223,13 +222,13 @@ class VectorIndex(BaseEstimator):
     @property
     def ids(self) -> Ids:
         """Ids of all vectors, int64 (n,)."""
-        check_is_fitted(self, "signs_")
+        check_fitted(self, "signs_")
         return self._rows.ids()[~self._rows.dead]
 
     @property
     def n_bits(self) -> int:
         """Number of bits of a row of the index, including the two numbers of 4 bytes in the row."""
-        check_is_fitted(self, "signs_")
+        check_fitted(self, "signs_")
         return 8 * self._rows.width
 
     def __len__(self) -> int:
@@ -335,7 +334,7 @@ class VectorIndex(BaseEstimator):
     def _check_fitted(self) -> None:
         from similia.search._vector_index import FACTORS
 
-        check_is_fitted(self, "signs_")
+        check_fitted(self, "signs_")
         if self._rows.width != self._width:
             bits = 8 * (self._rows.width - FACTORS) // self.signs_.shape[1]
             raise BadParameter("bits", f"{bits}, as in fit", short(self.bits), "fit again")
@@ -367,7 +366,7 @@ class VectorIndex(BaseEstimator):
         return self
 
     def _found(self, ids: Ids, verb: str) -> Ids:
-        check_is_fitted(self, "signs_")
+        check_fitted(self, "signs_")
         rows = self._rows.find(ids)
         if (rows < 0).any():
             raise ValueError(f"id {ids[np.argmax(rows < 0)]} is not in the index, so it cannot be {verb}")

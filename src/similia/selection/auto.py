@@ -16,11 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from similia.core.config import config, settings
 from similia.core.errors import warn_user
-from similia.core.estimators import all_at_once, check_columns, check_table, offered_if
+from similia.core.estimators import all_at_once, check_columns, check_fitted, check_table, offered_if
 from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors
@@ -164,7 +163,7 @@ class _Auto(BaseEstimator):
 
         For example, after scoring on a test part, refit to the training and test parts together.
         """
-        check_is_fitted(self, "best_estimator_")
+        check_fitted(self, "best_estimator_")
         given, (kind, X) = X, recognised(X, any_kind=True)
         y = checked_targets(y, n_objects(X), self._task, self.scoring)
         with config_context(transform_output="default"):
@@ -181,7 +180,7 @@ class _Auto(BaseEstimator):
 
     @property
     def _winner(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
+        check_fitted(self, "best_estimator_")
         return self.best_estimator_
 
     def _read(self, X: Any) -> Any:

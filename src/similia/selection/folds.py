@@ -108,8 +108,8 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     in_turn = np.repeat(np.arange(len(counts)), counts)  # as `ordered` deals the objects out to the folds
     if min(len(np.unique(in_turn[fold::_LEAST])) for fold in range(_LEAST)) < 2:
         raise ValueError(
-            f"{has}, and at least two classes need {_LEAST} or more, or four classes 2 or more; leave the class out or "
-            "merge it with another"
+            f"{has}; cross-validation needs two classes of at least {_LEAST} objects each, or four of at least 2; give "
+            "more objects of the small classes"
         )
     fewer = max(_LEAST, least)
     so = f"so there are {fewer} folds instead of {folds}" if fewer < folds else f"fewer than the {folds} folds"
@@ -196,8 +196,8 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
     if min(n_held_out, n - n_held_out) < n_classes:
         needed = "at least one" if classes is None else f"at least one of each of the {n_classes} classes"
         raise ValueError(
-            f"of {counted(n, 'different object')}, {n_held_out} would be held out to score the model, but the held-out "
-            f"part and the rest need {needed}; give more objects, or hold out another share of them"
+            f"{counted(n, 'different object')} cannot be split into a training part and {n_held_out} held-out to score "
+            f"the model: each part needs {needed}; give more objects, or hold out another share of them"
         )
     train, _ = train_test_split(np.arange(len(firsts)), test_size=share, random_state=seed, stratify=classes)
     place = np.empty(len(firsts), dtype=np.int64)  # without copies, the split and order are scikit-learn's

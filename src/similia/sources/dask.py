@@ -392,11 +392,11 @@ def of_one(method: Any, X: Distributed, *args: Any, **kwargs: Any) -> Any:
     kernel on unit vectors does, the first object of `X` is computed. An estimator of similia that is not fitted
     says so before; one of another library may need no fit.
     """
-    from sklearn.utils.validation import check_is_fitted
+    from similia.core.estimators import check_fitted
 
     model = method.__self__
     if declared(type(model)) is not None and hasattr(model, "fit"):  # kernels and distances have no fit
-        check_is_fitted(model)
+        check_fitted(model)
     objects = _example_like(model[0] if hasattr(model, "steps") else model, X)
     if X.meta is not None and X.meta.ndim == 2:
         with suppress(TypeError, ValueError), collected_warnings():
