@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 from similia.serve.connection import configuration  # noqa: E402
 from similia.serve.metrics import Metrics  # noqa: E402
-from similia.serve.web import Batches, Full, Limits, application  # noqa: E402
+from similia.serve.web import Batches, Full, Limits, _Bodies, application  # noqa: E402
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("abc"), RNG.integers(4, 12))) for _ in range(60)]
@@ -257,6 +257,22 @@ def test_many_unfinished_bodies_take_bounded_memory_and_leave_room_for_small_req
         assert refused.endswith(" bytes; try again in a second")
         assert web.post("/predict", content=b'{"objects": ["abc"]}' + b" " * 900_000).status_code == 200
         assert _metric(web.get("/metrics").text, "similia_body_bytes") == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3 * 2**16)), max_size=40))
+def test_the_bytes_of_all_bodies_are_bounded_and_small_bodies_are_never_refused(parts):
+    bodies, sizes = _Bodies(2**18), [0] * 5
+    with ExitStack() as stack:
+        grow = [stack.enter_context(bodies.body()) for _ in sizes]
+        for i, more in parts:
+            counted = [max(0, size - 2**16) for size in sizes]
+            others = sum(counted) - counted[i]
+            fits = others == 0 or others + max(0, sizes[i] + more - 2**16) <= 2**18
+            with nullcontext() if fits else pytest.raises(Refused, match=f"other requests hold {others} bytes"):
+                grow[i](sizes[i] + more)
+            sizes[i] += more * fits
+            assert bodies.held == sum(max(0, size - 2**16) for size in sizes)
+    assert bodies.held == 0
 
 
 def test_a_body_that_is_alone_may_have_all_bytes_of_a_request(model):

@@ -3,8 +3,8 @@
 `Connection` uses attributes of uvicorn's `H11Protocol` that have no underscore but no documentation either: `conn`,
 `connections`, `loop` and `transport`. If a release of uvicorn renames one, the tests of slow clients fail.
 
-Worker processes import this module before they answer uvicorn's first check that they are alive, for which they have five
-seconds. So it imports nothing of similia.
+Worker processes import this module before they answer uvicorn's first check that they are alive, and uvicorn kills a
+worker that does not answer within five seconds. So this module imports nothing of similia.
 """
 
 from __future__ import annotations
