@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 import warnings
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -315,8 +316,11 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(model):
         link.settimeout(20)
         link.connect(("127.0.0.1", web.port))
         link.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 5000)
-        deadline = time.monotonic() + 20
-        while web.server.server_state.connections:
+        connections, deadline = web.server.server_state.connections, time.monotonic() + 20
+        while not any(one.flow.write_paused for one in list(connections)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        while connections:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
@@ -370,6 +374,7 @@ def test_both_objects_of_an_explanation_may_be_too_large(model, index):
 
 
 @given(st.lists(st.text("ab", max_size=9), min_size=1, max_size=200), st.integers(1, 12))
+@example(["a"] * 200, 1000)
 def test_pieces_are_the_request_and_small(objects, largest):
     found = list(pieces(objects, largest))
     assert [one for _, _, piece in found for one in piece] == objects
@@ -512,11 +517,11 @@ def _metric(text, name):
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["note", "write", "show", "die"])), max_size=30))
 def test_metrics_of_several_processes_never_fall_and_miss_nothing_that_was_written(steps):
     with tempfile.TemporaryDirectory() as folder:
-        metrics, shown, noted = {name: Metrics(folder) for name in "abc"}, 0, 0
+        metrics, shown, noted, own = {name: Metrics(folder) for name in "abc"}, 0, 0, Counter()
         for name, step in steps:
             if step == "note":
                 metrics[name].note("predict", 200, 0.1)
-                noted += 1
+                noted, own[name] = noted + 1, own[name] + 1
             elif step == "write":
                 metrics[name].write()
             elif step == "die":
@@ -524,7 +529,7 @@ def test_metrics_of_several_processes_never_fall_and_miss_nothing_that_was_writt
                 metrics[name] = Metrics(folder)  # the one that replaces it
             else:
                 before, shown = shown, _requests(metrics[name].text())
-                assert before <= shown <= noted
+                assert max(before, own[name]) <= shown <= noted
         for one in metrics.values():
             one.write()
         assert _requests(metrics["a"].text()) == noted
@@ -532,6 +537,15 @@ def test_metrics_of_several_processes_never_fall_and_miss_nothing_that_was_writt
 
 def _requests(text):
     return sum(float(line.split()[1]) for line in text.splitlines() if line.startswith("similia_requests_total"))
+
+
+def test_a_service_writes_its_metrics_for_others_without_being_asked(model, tmp_path):
+    with Client(application(Service(model), metrics_folder=str(tmp_path))) as web:
+        web.post("/predict", json={"objects": ["abc"]})
+        deadline = time.monotonic() + 20
+        while not any("predict" in path.read_text() for path in tmp_path.glob("*.json")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_gauges_of_a_process_that_died_do_not_count(tmp_path):
@@ -602,6 +616,34 @@ def test_waiting_requests_are_joined_and_an_error_reaches_its_own_only():
     assert found[4] == [("p", 5)]
     assert calls[0] == ("p", [0])
     assert calls[1] == ("p", [1, 2, "bad", 5])
+
+
+def test_large_requests_are_not_joined_and_those_begun_are_always_admitted():
+    calls, go = [], threading.Event()
+
+    def run(_, items):
+        calls.append(list(items))
+        go.wait(10)
+        return items
+
+    async def main():
+        batches = Batches(run, most_waiting=3, most_size=10)
+        tasks = [asyncio.create_task(batches.submit("p", [0]))]
+        await asyncio.sleep(0.05)
+        for items, size in (([1], 6), ([2], 6), ([3], 4)):
+            tasks.append(asyncio.create_task(batches.submit("p", items, size)))
+        await asyncio.sleep(0.05)
+        with pytest.raises(Full):
+            await batches.submit("p", [4])
+        tasks.append(asyncio.create_task(batches.submit("p", [5], admitted=True)))
+        await asyncio.sleep(0.05)
+        go.set()
+        found = await asyncio.gather(*tasks)
+        batches.close()
+        return found
+
+    assert asyncio.run(main()) == [[0], [1], [2], [3], [5]]
+    assert calls == [[0], [1, 3, 5], [2]]
 
 
 def test_an_index_that_grows_is_read_again(tmp_path):
