@@ -1,10 +1,11 @@
 """`similia serve` under load: 100 clients, mixed requests, a worker killed and the index changed on the way.
 
-An index of 20,000 strings of DNA (`benchmarks/neighbour_graphs.py`), two worker processes. Each client sends a request
-every 0.2 s for a minute, 500 a second in all: 70 % ask for 10 neighbours, 20 % for codes, 10 % for an explanation. The
-clients share the two cores with the service. After 20 s one worker is killed, after 40 s another process adds 100
-strings to the index. Each answer must be that of the library, with the index as it was or as it is. A request whose
-connection breaks is sent again; the time of an answer counts from the first attempt::
+Two worker processes serve an index of 20,000 strings of DNA (`benchmarks/neighbour_graphs.py`), and a third serves a
+classifier of such strings. Each client sends a request every 0.2 s for a minute, 500 a second in all: 60 % ask for 10
+neighbours, 15 % for codes, 15 % for a label, 10 % for an explanation. The clients share the two cores with the
+services. After 20 s one worker of the index is killed, after 40 s another process adds 100 strings to the index. Each
+answer must be that of the library, with the index as it was or as it is. A request whose connection breaks is sent
+again; the time of an answer counts from the first attempt::
 
     python benchmarks/service.py
 """
@@ -20,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +35,7 @@ from similia.search.on_disk import SearchFolder
 
 N, CLIENTS, EVERY, SECONDS, K = 20_000, 100, 0.2, 60.0, 10
 KILL_AT, ADD_AT = 20.0, 40.0
+MIX = {"neighbors": 0.6, "encode": 0.15, "predict": 0.15, "explain": 0.1}
 
 ADD = """
 import sys
@@ -49,18 +53,14 @@ def run() -> list[Row]:
         search = sm.SimilaritySearch(sm.MinHash(sm.kernels.Spectrum(6), 256, random_state=0)).fit(kept)
         search.save(path)
         more.write_text("\n".join(added))
-        before = _expected(search, queries)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [sys.executable, "-m", "similia.cli", "serve", str(path), "--port", str(port), "--workers", "2"]
-        with subprocess.Popen(command) as server:
-            try:
-                found = asyncio.run(_load(port, server.pid, [sys.executable, "-c", ADD, str(path), str(more)], queries))
-            finally:
-                server.send_signal(signal.SIGTERM)
-                server.wait(60)
-        after = _expected(SearchFolder.open(path).load(), queries)
+        labels = ["rich" if string.count("G") + string.count("C") > 30 else "poor" for string in kept[:2000]]
+        model = sm.recipes.nyshd(sm.kernels.Spectrum(6), random_state=0).fit(kept[:2000], labels)
+        model_path = sm.save(model, Path(folder) / "rich.similia")
+        before = _expected(search, model, queries)
+        with _served(path, 2) as (port, server), _served(model_path, 1) as (model_port, _):
+            ports = dict.fromkeys(MIX, port) | {"predict": model_port}
+            found = asyncio.run(_load(ports, server, [sys.executable, "-c", ADD, str(path), str(more)], queries))
+        after = _expected(SearchFolder.open(path).load(), model, queries)
     times = np.array([answer.seconds for answer in found])
     calm = [answer.seconds for answer in found if not KILL_AT <= answer.start < KILL_AT + 5]
     wrong = sum(answer.found not in (before[answer.asked], after[answer.asked]) for answer in found)
@@ -77,6 +77,21 @@ def run() -> list[Row]:
     ]
 
 
+@contextmanager
+def _served(path: Path, workers: int) -> Iterator[tuple[int, int]]:
+    """Run the service of a path; yield its port and the number of its process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "similia.cli", "serve", str(path), "--port", str(port), "--workers", str(workers)]
+    with subprocess.Popen(command) as server:
+        try:
+            yield port, server.pid
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(60)
+
+
 class Answer(NamedTuple):
     """A request (operation, number of the query), its answer, when it was sent, how long it took, and attempts."""
 
@@ -87,48 +102,53 @@ class Answer(NamedTuple):
     tries: int
 
 
-def _expected(search: Any, queries: list[str]) -> dict[tuple[str, int], Any]:
+def _expected(search: Any, model: Any, queries: list[str]) -> dict[tuple[str, int], Any]:
     """Return the answer to each request: (operation, number of the query)."""
     distances, ids = search.kneighbors(queries, K)
-    codes = search.encoder_.transform(queries)
+    codes, labels = search.encoder_.transform(queries), model.predict(queries)
     found: dict[tuple[str, int], Any] = {}
     for i, query in enumerate(queries):
         found["neighbors", i] = {"ids": ids[i].tolist(), "distances": distances[i].tolist()}
         found["encode", i] = {"code": codes[i].tobytes().hex()}
+        found["predict", i] = {"label": str(labels[i])}
         found["explain", i] = sm.explain(search.encoder_, query, queries[i - 1]).value
     return found
 
 
-async def _load(port: int, server: int, add: list[str], queries: list[str]) -> list[Answer]:
+async def _load(ports: dict[str, int], server: int, add: list[str], queries: list[str]) -> list[Answer]:
     """Send all requests, kill a worker and change the index; return the answers."""
-    for _ in range(600):
-        try:
-            await _send((await asyncio.open_connection("127.0.0.1", port)), "GET", "health", b"")
-            break
-        except OSError:
-            await asyncio.sleep(0.1)
-    for operation in ("neighbors", "encode", "explain") * 4:  # compiled in both workers
-        await _send(await asyncio.open_connection("127.0.0.1", port), "POST", operation, _body(operation, 0, queries))
+    for port in ports.values():
+        for _ in range(600):
+            try:
+                await _send((await asyncio.open_connection("127.0.0.1", port)), "GET", "health", b"")
+                break
+            except OSError:
+                await asyncio.sleep(0.1)
+    for operation in tuple(MIX) * 4:  # compiled in all workers
+        link = await asyncio.open_connection("127.0.0.1", ports[operation])
+        await _send(link, "POST", operation, _body(operation, 0, queries))
     begin, answers = time.perf_counter(), []
 
     async def client(number: int) -> None:
-        rng, link = np.random.default_rng(number), None
+        rng, links = np.random.default_rng(number), {}
         await asyncio.sleep(EVERY * number / CLIENTS)
         for step in range(int(SECONDS / EVERY)):
             due = begin + EVERY * (step + number / CLIENTS)
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            operation = rng.choice(["neighbors", "encode", "explain"], p=[0.7, 0.2, 0.1])
+            operation = str(rng.choice([*MIX], p=[*MIX.values()]))
+            port = ports[operation]
             i, start = int(rng.integers(len(queries))), time.perf_counter()
             for tries in range(1, 20):
                 try:
-                    link = link or await asyncio.open_connection("127.0.0.1", port)
-                    found = (await _send(link, "POST", operation, _body(operation, i, queries)))["results"][0]
+                    if port not in links:
+                        links[port] = await asyncio.open_connection("127.0.0.1", port)
+                    found = (await _send(links[port], "POST", operation, _body(operation, i, queries)))["results"][0]
                     found = found["value"] if operation == "explain" else found
                     seconds = time.perf_counter() - start
-                    answers.append(Answer((str(operation), i), found, start - begin, seconds, tries))
+                    answers.append(Answer((operation, i), found, start - begin, seconds, tries))
                     break
                 except (OSError, asyncio.IncompleteReadError):
-                    link = None
+                    links.pop(port, None)
                     await asyncio.sleep(0.01)
 
     async def events() -> None:

@@ -8,27 +8,33 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
 import urllib.request
 import warnings
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli.app import app
-from similia.serve.service import Refused, Service
+from similia.serve.service import Refused, Service, pieces
 
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
-from similia.serve.web import Batches, Full, Limits, application  # noqa: E402
+from similia.serve.connection import configuration  # noqa: E402
+from similia.serve.metrics import Metrics  # noqa: E402
+from similia.serve.web import Batches, Full, Limits, _Bodies, application  # noqa: E402
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("abc"), RNG.integers(4, 12))) for _ in range(60)]
@@ -69,8 +75,8 @@ class Answer(NamedTuple):
 class Client:
     """Sends requests to an application that a thread serves."""
 
-    def __init__(self, app):
-        self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    def __init__(self, app, limits=None):
+        self.server = uvicorn.Server(uvicorn.Config(app, **configuration(limits or Limits(), port=0)))
         self.thread = threading.Thread(target=self.server.run)
 
     def __enter__(self):
@@ -106,7 +112,7 @@ def dumps(value):
 
 
 def client(path, limits=None, token=None):
-    return Client(application(Service(path), limits, token))
+    return Client(application(Service(path), limits, token), limits)
 
 
 def test_answers_are_those_of_the_library(model, index):
@@ -218,6 +224,220 @@ def test_large_and_slow_bodies_are_refused(model):
         assert web.post("/predict", json={"objects": ["abc"]}).status_code == 200
 
 
+def _answer(link):
+    """Return the status and the content of an answer that ends with the connection."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while part := link.recv(2**16):
+            found += part
+    head, _, content = found.partition(b"\r\n\r\n")
+    assert b"connection: close" in head.lower()
+    assert (b"retry-after: 1" in head.lower()) == (b" 503 " in head)
+    return int(head.split()[1]), json.loads(content)["error"]
+
+
+def test_many_unfinished_bodies_take_bounded_memory_and_leave_room_for_small_requests(model):
+    limits = Limits(max_bytes=2**20, max_total_bytes=2**21, read_timeout=4)
+    with ExitStack() as stack:
+        web = stack.enter_context(client(model, limits))
+        part = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + b" " * 700_000
+        links = [stack.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=30)) for _ in range(12)]
+        with ThreadPoolExecutor(12) as pool:
+            for sent in [pool.submit(link.sendall, part) for link in links]:
+                with suppress(ConnectionError):  # once refused, the rest is not read
+                    sent.result()
+        deadline = time.monotonic() + 3
+        while (held := _metric(web.get("/metrics").text, "similia_body_bytes")) < 2 * 10**6 - 2**18:
+            assert time.monotonic() < deadline
+        assert held <= limits.max_total_bytes
+        assert web.post("/predict", json={"objects": ["abc"]}).status_code == 200  # not shut out
+        status, sentence = zip(*map(_answer, links), strict=True)
+        assert sorted(status) == [408] * 3 + [503] * 9
+        refused = sentence[status.index(503)]
+        assert refused.startswith("the bodies of other requests hold ")
+        assert refused.endswith(" bytes; try again in a second")
+        assert web.post("/predict", content=b'{"objects": ["abc"]}' + b" " * 900_000).status_code == 200
+        assert _metric(web.get("/metrics").text, "similia_body_bytes") == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3 * 2**16)), max_size=40))
+def test_the_bytes_of_all_bodies_are_bounded_and_small_bodies_are_never_refused(parts):
+    bodies, sizes = _Bodies(2**18), [0] * 5
+    with ExitStack() as stack:
+        grow = [stack.enter_context(bodies.body()) for _ in sizes]
+        for i, more in parts:
+            counted = [max(0, size - 2**16) for size in sizes]
+            others = sum(counted) - counted[i]
+            fits = others == 0 or others + max(0, sizes[i] + more - 2**16) <= 2**18
+            with nullcontext() if fits else pytest.raises(Refused, match=f"other requests hold {others} bytes"):
+                grow[i](sizes[i] + more)
+            sizes[i] += more * fits
+            assert bodies.held == sum(max(0, size - 2**16) for size in sizes)
+    assert bodies.held == 0
+
+
+def test_a_body_that_is_alone_may_have_all_bytes_of_a_request(model):
+    with client(model, Limits(max_total_bytes=1000)) as web:
+        assert web.post("/predict", content=b'{"objects": ["abc"]}' + b" " * 900_000).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "late", "refused"),
+    [
+        (b"", b"", True),
+        (b"", b"POST /predict HTTP/1.1\r\nHost: " + b"x" * 1000, True),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /health", True),  # the second request of a connection
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", b" " * 1000, False),  # body not needed
+    ],
+)
+def test_clients_that_never_finish_a_request_are_cut_off(model, sent, late, refused):
+    with client(model, Limits(read_timeout=0.5)) as web:
+        with socket.create_connection(("127.0.0.1", web.port)) as link:
+            link.sendall(sent)
+            link.settimeout(0.1)
+            found, part, deadline = b"", b" ", time.monotonic() + 20
+            with suppress(ConnectionError):
+                while part:
+                    assert time.monotonic() < deadline
+                    link.sendall(late[:1])  # a letter at a time, which does not start the time anew
+                    late = late[1:]
+                    with suppress(TimeoutError):
+                        part = link.recv(2**16)
+                        found += part
+            assert found.startswith(b"HTTP/1.1 200") == bool(sent)
+            assert (b"HTTP/1.1 408 " in found) == refused
+            assert found.endswith(b'{"error": "the headers did not arrive within 0.5 seconds"}') == refused
+        assert web.post("/predict", json={"objects": ["abc"]}).status_code == 200
+
+
+def test_a_client_that_does_not_read_its_answer_is_cut_off(model):
+    with client(model, Limits(timeout=0.5)) as web, socket.socket() as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        link.settimeout(20)
+        link.connect(("127.0.0.1", web.port))
+        link.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 5000)
+        connections, deadline = web.server.server_state.connections, time.monotonic() + 20
+        while not any(one.flow.write_paused for one in list(connections)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        while connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_connections_above_the_maximum_are_refused_and_the_others_served(model):
+    with ExitStack() as stack:
+        web = stack.enter_context(client(model, Limits(max_connections=3)))
+        links = [stack.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=20)) for _ in range(5)]
+        for link in links:
+            link.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        for link in links[:3]:
+            assert link.recv(1000).startswith(b"HTTP/1.1 200")
+        for link in links[3:]:
+            assert _answer(link) == (503, "3 connections are open, which is the maximum; try again in a second")
+        links[0].close()
+        for _ in range(100):
+            if (status := web.get("/health").status_code) == 200:
+                break
+        assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        ({"objects": ["a" * 20, "b" * 21]}, "objects[1] has 21 letters, expected at most 20; send a part of it"),
+        ({"objects": [[1] * 21]}, "objects[0] has 21 numbers, expected at most 20; send a part of it"),
+        ({"objects": [[[1, 2]] * 11]}, "objects[0] has 22 numbers, expected at most 20; send a part of it"),
+        ({"objects": [{"n_nodes": 21}]}, "objects[0] has 21 nodes or arcs, expected at most 20; send a part of it"),
+        (
+            {"objects": [{"edge_index": [[0] * 21, [0] * 21], "n_nodes": 1}]},
+            "objects[0] has 21 nodes or arcs, expected at most 20; send a part of it",
+        ),
+    ],
+)
+def test_objects_that_are_too_large_are_refused(model, request_, sentence):
+    with pytest.raises(Refused) as refused:
+        Service(model).options("predict", request_, 10, 20)
+    assert (refused.value.status, str(refused.value)) == (413, sentence)
+
+
+def test_both_objects_of_an_explanation_may_be_too_large(model, index):
+    service = Service(model)
+    for request, start in (
+        ({"object": "a" * 21, "other": "b"}, "'object' has 21 letters"),
+        ({"object": "a", "other": "b" * 21}, "'other' has 21 letters"),
+    ):
+        with pytest.raises(Refused, match=start):
+            service.options("explain", request, 10, 20)
+    with pytest.raises(Refused, match="'n_neighbors' is 10000 for each of 101 objects, expected at most 1000000 neigh"):
+        Service(index).options("neighbors", {"objects": ["a"] * 101, "n_neighbors": 10_000}, 1000)
+
+
+@given(st.lists(st.text("ab", max_size=9), min_size=1, max_size=200), st.integers(1, 12))
+@example(["a"] * 200, 1000)
+def test_pieces_are_the_request_and_small(objects, largest):
+    found = list(pieces(objects, largest))
+    assert [one for _, _, piece in found for one in piece] == objects
+    for start, size, piece in found:
+        assert piece == objects[start : start + len(piece)]
+        assert size == sum(map(len, piece))
+        assert 1 <= len(piece) <= 64
+        assert size <= largest or len(piece) == 1
+
+
+def test_a_request_in_pieces_has_the_answers_and_errors_of_one_in_one_piece(index, model):
+    with client(index, Limits(max_size=12)) as web:
+        found = web.post("/neighbors", json={"objects": WORDS, "n_neighbors": 4}).json()["results"]
+        assert [one["ids"] for one in found] == sm.load(index).kneighbors(WORDS, 4)[1].tolist()
+        assert _metric(web.get("/metrics").text, "similia_batches_total") > 10
+    with client(model) as web:
+        answer = web.post("/predict", json={"objects": ["ab"] * 100 + [3]})
+        assert answer.json()["error"] == "objects[100] is a number, expected strings"
+
+
+def test_a_long_request_stops_at_its_time_out_and_lets_others_in_between(model, monkeypatch):
+    service, calls = Service(model), []
+
+    def slow(operation, objects, **_):
+        calls.append(objects)
+        time.sleep(0.1)
+        return [{"label": one} for one in objects]
+
+    monkeypatch.setattr(service, "answer", slow)
+    limits = Limits(max_size=10, timeout=2.0)
+    with Client(application(service, limits), limits) as web, ThreadPoolExecutor(1) as pool:
+        long = pool.submit(web.post, "/predict", json={"objects": ["a" * 10] * 900})
+        while not calls:
+            time.sleep(0.01)
+        for _ in range(3):
+            assert web.post("/predict", json={"objects": ["b"]}).status_code == 200
+        assert long.result().status_code == 503
+        assert "no answer within 2 seconds; send fewer or smaller objects" in long.result().text
+        time.sleep(0.3)
+        n_calls = len(calls)
+        assert n_calls < 30
+        time.sleep(0.3)
+        assert len(calls) == n_calls  # nothing goes on for a request that nobody waits for
+
+
+def test_all_pieces_of_a_request_are_answered_by_what_was_held_at_its_start(tmp_path):
+    path = tmp_path / "model.similia"
+    sm.save(sm.learn.KNeighborsClassifier(sm.distances.Levenshtein(), 1).fit(WORDS, ["old"] * 60), path)
+    service = Service(path)
+    answer, limits = service.answer, Limits(max_size=12)
+
+    def then_swapped(*arguments, **options):
+        found = answer(*arguments, **options)
+        sm.save(sm.learn.KNeighborsClassifier(sm.distances.Levenshtein(), 1).fit(WORDS, ["new"] * 60), path)
+        service.refresh()
+        return found
+
+    service.answer = then_swapped
+    with Client(application(service, limits), limits) as web:
+        found = [web.post("/predict", json={"objects": WORDS}).json()["results"] for _ in range(2)]
+    assert found == [[{"label": "old"}] * 60, [{"label": "new"}] * 60]
+
+
 def test_token(model):
     with client(model, token="tell") as web:
         for headers in ({}, {"Authorization": "Bearer other"}, {"Authorization": "tell"}):
@@ -290,6 +510,56 @@ def test_metrics_and_description(model):
         assert web.get("/predict").status_code == 405
 
 
+def _metric(text, name):
+    return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["note", "write", "show", "die"])), max_size=30))
+def test_metrics_of_several_processes_never_fall_and_miss_nothing_that_was_written(steps):
+    with tempfile.TemporaryDirectory() as folder:
+        metrics, shown, noted, own = {name: Metrics(folder) for name in "abc"}, 0, 0, Counter()
+        for name, step in steps:
+            if step == "note":
+                metrics[name].note("predict", 200, 0.1)
+                noted, own[name] = noted + 1, own[name] + 1
+            elif step == "write":
+                metrics[name].write()
+            elif step == "die":
+                metrics[name].write()
+                metrics[name] = Metrics(folder)  # the one that replaces it
+            else:
+                before, shown = shown, _requests(metrics[name].text())
+                assert max(before, own[name]) <= shown <= noted
+        for one in metrics.values():
+            one.write()
+        assert _requests(metrics["a"].text()) == noted
+
+
+def _requests(text):
+    return sum(float(line.split()[1]) for line in text.splitlines() if line.startswith("similia_requests_total"))
+
+
+def test_a_service_writes_its_metrics_for_others_without_being_asked(model, tmp_path):
+    with Client(application(Service(model), metrics_folder=str(tmp_path))) as web:
+        web.post("/predict", json={"objects": ["abc"]})
+        deadline = time.monotonic() + 20
+        while not any("predict" in path.read_text() for path in tmp_path.glob("*.json")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_gauges_of_a_process_that_died_do_not_count(tmp_path):
+    living, dead = Metrics(str(tmp_path)), Metrics(str(tmp_path))
+    for one in (living, dead):
+        one.counts["similia_waiting_objects"][""] = 3
+        one.counts["similia_objects_total"][""] = 5
+        one.write()
+    assert _metric(living.text(), "similia_waiting_objects") == 6
+    os.utime(dead.path, (time.time() - 60, time.time() - 60))
+    assert _metric(living.text(), "similia_waiting_objects") == 3
+    assert _metric(living.text(), "similia_objects_total") == 10
+
+
 def test_a_warning_is_logged_once(model, caplog, monkeypatch):
     service = Service(model)
 
@@ -348,6 +618,34 @@ def test_waiting_requests_are_joined_and_an_error_reaches_its_own_only():
     assert calls[1] == ("p", [1, 2, "bad", 5])
 
 
+def test_large_requests_are_not_joined_and_those_begun_are_always_admitted():
+    calls, go = [], threading.Event()
+
+    def run(_, items):
+        calls.append(list(items))
+        go.wait(10)
+        return items
+
+    async def main():
+        batches = Batches(run, most_waiting=3, most_size=10)
+        tasks = [asyncio.create_task(batches.submit("p", [0]))]
+        await asyncio.sleep(0.05)
+        for items, size in (([1], 6), ([2], 6), ([3], 4)):
+            tasks.append(asyncio.create_task(batches.submit("p", items, size)))
+        await asyncio.sleep(0.05)
+        with pytest.raises(Full):
+            await batches.submit("p", [4])
+        tasks.append(asyncio.create_task(batches.submit("p", [5], admitted=True)))
+        await asyncio.sleep(0.05)
+        go.set()
+        found = await asyncio.gather(*tasks)
+        batches.close()
+        return found
+
+    assert asyncio.run(main()) == [[0], [1], [2], [3], [5]]
+    assert calls == [[0], [1, 3, 5], [2]]
+
+
 def test_an_index_that_grows_is_read_again(tmp_path):
     path = tmp_path / "words.index"
     search = sm.SimilaritySearch(sm.MinHash(sm.kernels.Spectrum(2), 256, random_state=0)).fit(WORDS)
@@ -400,7 +698,15 @@ def test_a_worker_that_dies_is_replaced(model):
             else:
                 raise AssertionError("no new worker")
             _wait(port, server)
-            assert _post(port, "predict", {"objects": [WORDS[0]]}) == [{"label": LABELS[0]}]
+            shown = 0
+            for n in range(1, 11):
+                assert _post(port, "predict", {"objects": [WORDS[0]]}) == [{"label": LABELS[0]}]
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                    before, shown = shown, _requests(answer.read().decode())
+                assert before <= shown <= n  # whichever worker answers
+            time.sleep(2.5)  # until all have written
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                assert _requests(answer.read().decode()) == 10
         finally:
             os.kill(server.pid, signal.SIGTERM)
             server.wait(60)

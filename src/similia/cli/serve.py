@@ -6,7 +6,8 @@ import ipaddress
 import math
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import Annotated
 
 import typer
 
@@ -25,8 +26,18 @@ def serve(
         ),
     ] = None,
     max_bytes: Annotated[int, typer.Option(min=1, help="Maximum bytes of a request.")] = 2**23,
+    max_total_bytes: Annotated[
+        int, typer.Option(min=1, help="Maximum bytes of all requests that a process reads or has waiting.")
+    ] = 2**26,
     max_objects: Annotated[int, typer.Option(min=1, help="Maximum number of objects in a request.")] = 1000,
+    max_size: Annotated[
+        int, typer.Option(min=1, help="Maximum letters, numbers, or nodes or arcs of an object.")
+    ] = 100_000,
+    max_connections: Annotated[int, typer.Option(min=1, help="Maximum number of connections to a process.")] = 500,
     timeout: Annotated[float, typer.Option(min=0.1, help="Maximum time of an answer, in seconds.")] = 30.0,
+    read_timeout: Annotated[
+        float, typer.Option(min=0.1, help="Maximum time in which a client must send a request, in seconds.")
+    ] = 10.0,
 ) -> None:
     """Answer requests over HTTP: POST /neighbors, /predict, /encode, /explain; GET /health, /metrics, /openapi.json.
 
@@ -37,31 +48,33 @@ def serve(
     try:
         import uvicorn
 
-        from similia.serve import web
+        from similia.serve import connection, web
     except ImportError as error:
         raise ValueError(f"a service needs {error.name}; install it with: pip install 'similia[serve]'") from None
     from similia.cli.voice import note
     from similia.serve.service import Service
 
-    if not math.isfinite(timeout):
-        raise ValueError(f"--timeout must be a finite number of seconds, got {timeout}")
+    for option, seconds in (("--timeout", timeout), ("--read-timeout", read_timeout)):
+        if not math.isfinite(seconds):
+            raise ValueError(f"{option} must be a finite number of seconds, got {seconds}")
     web.check_token(token)
-    limits = web.Limits(max_bytes=max_bytes, max_objects=max_objects, timeout=timeout)
+    limits = web.Limits(
+        max_bytes=max_bytes, max_objects=max_objects, max_size=max_size, max_total_bytes=max_total_bytes,
+        max_connections=max_connections, timeout=timeout, read_timeout=read_timeout,
+    )  # fmt: skip
     service = Service(path)
     offered = ", ".join(f"/{operation}" for operation in service.held.operations)
     note(f"serving {path} at http://{host}:{port} ({offered}); Ctrl-C stops")
     if token is None and not _is_loopback(host):
         note("warning: anyone who can reach this address can use the service; --token restricts it")
-    options: dict[str, Any] = {
-        "host": host, "port": port, "log_level": "warning", "access_log": False, "timeout_keep_alive": 30,
-        "timeout_graceful_shutdown": int(timeout) + 1, "server_header": False,
-    }  # fmt: skip
+    options = connection.configuration(limits, host=host, port=port)
     if processes == 1:
         uvicorn.run(web.application(service, limits, token), **options)
         return
-    del service
-    os.environ |= {web.ENVIRONMENT: web.settings(path.resolve(), limits), web.TOKEN: token or ""}
-    uvicorn.run("similia.serve.web:from_environment", factory=True, workers=processes, **options)
+    del service  # each worker reads its own
+    with TemporaryDirectory(prefix="similia-serve-", ignore_cleanup_errors=True) as folder:
+        os.environ |= {web.ENVIRONMENT: web.settings(path.resolve(), limits, folder), web.TOKEN: token or ""}
+        uvicorn.run("similia.serve.web:from_environment", factory=True, workers=processes, **options)
 
 
 def _is_loopback(host: str) -> bool:

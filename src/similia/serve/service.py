@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +34,9 @@ _FIELDS: dict[str, dict[str, tuple[type, Any]]] = {  # of each operation: type a
     "explain": {"other": (object, None), "top": (int, 10)},
 }
 _LOGGER = logger_of(__name__)
-_MOST = 10_000  # neighbours or parts that one request may ask for
+_MOST = 10_000  # neighbours of an object, or parts of an explanation, that one request may ask for
+_MOST_NEIGHBORS = 1_000_000  # neighbours of all objects of a request; in JSON, some 30 MB
+_PIECE = 64  # objects that are answered in one go
 
 
 class Refused(Exception):
@@ -51,7 +55,8 @@ class Refused(Exception):
         self.status = status
 
 
-class _Held(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Held:
     """What has been loaded: the model or search, names of its objects, and the state of the file when it was read."""
 
     model: Any
@@ -95,7 +100,9 @@ class Service:
         self.held = _load(self.path)
         return True
 
-    def options(self, operation: str, request: Any, most: int) -> tuple[list[Any], dict[str, Any]]:
+    def options(
+        self, operation: str, request: Any, most: int, largest: int = 100_000
+    ) -> tuple[list[Any], dict[str, Any]]:
         """Return the objects and the options of a request; raise `Refused` if it is not valid.
 
         Parameters
@@ -105,6 +112,8 @@ class Service:
             Parsed JSON: a dict with "objects" (for "explain": "object") and options.
         most : int
             Maximum number of objects in a request.
+        largest : int
+            Maximum size of an object: letters of a string, numbers in a list, nodes or arcs of a graph.
         """
         offered = self.held.operations
         if operation not in offered:
@@ -124,6 +133,12 @@ class Service:
             raise Refused(
                 413, f"'objects' holds {len(objects)} objects, expected at most {most}; send several requests"
             )
+        named = [("'other'", request["other"])] if "other" in request else []
+        named += [("'object'" if key == "object" else f"objects[{i}]", one) for i, one in enumerate(objects)]
+        for called, one in named:
+            if (size := size_of(one)) > largest:
+                units = "letters" if isinstance(one, str) else "numbers" if isinstance(one, list) else "nodes or arcs"
+                raise Refused(413, f"{called} has {size} {units}, expected at most {largest}; send a part of it")
         options = {}
         for name, (kind, default) in fields.items():
             value = request.get(name, default)
@@ -133,20 +148,39 @@ class Service:
                 found = value if kind is int and not wrong else _json_name(value)
                 raise Refused(422, f"{name!r} is {found}, expected {expected}")
             options[name] = value
+        if len(objects) * options.get("n_neighbors", 0) > _MOST_NEIGHBORS:
+            asked = f"'n_neighbors' is {options['n_neighbors']} for each of {len(objects)} objects"
+            raise Refused(413, f"{asked}, expected at most {_MOST_NEIGHBORS} neighbours in all; send several requests")
         return objects, options
 
-    def answer(self, operation: str, objects: list[Any], **options: Any) -> list[dict[str, Any]]:
-        """Return a result for each object; raise `Refused` if an object is not valid."""
-        held = self.held  # the same for the whole answer, even if `refresh` reads another
+    def answer(
+        self, operation: str, objects: list[Any], *, held: Held | None = None, start: int = 0, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Return a result for each object; raise `Refused` if an object is not valid.
+
+        Parameters
+        ----------
+        operation : {"neighbors", "predict", "encode", "explain"}
+        objects : list
+            Objects of a request, or a piece of them.
+        held : Held, optional
+            What answers; by default, what was read last. All pieces of a request need the same.
+        start : int
+            Number of objects of the request before these, for messages.
+        **options
+            Options of the request, as `options` returns them.
+        """
+        held = held or self.held  # the same for the whole answer, even if `refresh` reads another
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                read = _read(held, objects, "object" if operation == "explain" else "")
+                called = [f"objects[{i}]" for i in range(start, start + len(objects))]
+                read = _read(held, objects, ["'object'"] if operation == "explain" else called)
                 results = list(getattr(self, f"_{operation}")(held, read, **options))
             self._log(caught)
             return results
         except BadItem as error:
-            raise Refused(422, str(error.changed(collection="objects"))) from error
+            raise Refused(422, str(error.shifted(start).changed(collection="objects"))) from error
         except (DataError, ValueError, TypeError) as error:
             raise Refused(422, " ".join(str(error).split())) from error
 
@@ -157,13 +191,13 @@ class Service:
                 self._told.add(warning.category)
                 _LOGGER.warning("%s (further warnings of this kind are not logged)", warning.message)
 
-    def _neighbors(self, held: _Held, objects: Any, n_neighbors: int = 10) -> Any:
+    def _neighbors(self, held: Held, objects: Any, n_neighbors: int = 10) -> Any:
         distances, ids = held.model.kneighbors(objects, n_neighbors)
         for values, found in zip(distances.tolist(), ids.tolist(), strict=True):
             named = {"names": [held.names.get(i) for i in found]} if held.names else {}
             yield {"ids": found, "distances": values} | named
 
-    def _predict(self, held: _Held, objects: Any, scores: bool = False) -> Any:
+    def _predict(self, held: Held, objects: Any, scores: bool = False) -> Any:
         labels = np.asarray(held.model.predict(objects)).tolist()
         if not scores:
             return [{"label": label} for label in labels]
@@ -177,7 +211,7 @@ class Service:
         rows = (dict(zip(classes, row, strict=True)) for row in values.tolist())
         return [{"label": label, "scores": row} for label, row in zip(labels, rows, strict=True)]
 
-    def _encode(self, held: _Held, objects: Any) -> Any:
+    def _encode(self, held: Held, objects: Any) -> Any:
         encoder = held.model.encoder_ if "neighbors" in held.operations else held.model
         rows = encoder.transform(objects)
         rows = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
@@ -185,18 +219,60 @@ class Service:
             return [{"code": row.tobytes().hex()} for row in rows]
         return [{"vector": row} for row in rows.tolist()]
 
-    def _explain(self, held: _Held, objects: Any, other: Any = None, top: int = 10) -> Any:
+    def _explain(self, held: Held, objects: Any, other: Any = None, top: int = 10) -> Any:
         search = "neighbors" in held.operations
         if other is None and search:
             raise Refused(422, "the field 'other' is missing: an index explains how alike two objects are")
-        second = None if other is None else _read(held, [other], "other")[0]
+        second = None if other is None else _read(held, [other], ["'other'"])[0]
         found = explain(held.model.encoder_ if search else held.model, objects[0], second, top=top)
         parts = [{"name": part.name, "contribution": part.contribution} for part in found.parts]
         rest = {"residual": found.residual, "note": found.note, "title": found.title}
         return [{"value": found.value, "kind": found.kind, "parts": parts} | rest]
 
 
-def _load(path: Path) -> _Held:
+def size_of(one: Any) -> int:
+    """Return the size of an object in a request: letters of a string, numbers in a list, nodes or arcs of a graph.
+
+    Examples
+    --------
+    >>> size_of("ACGT"), size_of([[1, 2], [3, 4], [5, 6]]), size_of({"edge_index": [[0, 1], [1, 2]], "n_nodes": 3})
+    (4, 6, 3)
+    """
+    if isinstance(one, dict):
+        nodes, arcs = one.get("n_nodes"), one.get("edge_index")
+        columns = [*one.values(), *(arcs if isinstance(arcs, list) else [])]
+        return max(nodes if isinstance(nodes, int) else 1, *(len(column) for column in columns if _long(column)), 1)
+    if isinstance(one, list):
+        return sum(max(1, len(part)) if _long(part) else 1 for part in one)
+    return len(one) if isinstance(one, str) else 1
+
+
+def _long(value: Any) -> bool:
+    return isinstance(value, (list, str))
+
+
+def pieces(objects: list[Any], largest: int) -> Iterator[tuple[int, int, list[Any]]]:
+    """Yield the start, the size and the objects of each piece of a request.
+
+    A piece is answered in one go. It holds at most 64 objects, and its size is at most `largest`, unless it is a single
+    object.
+
+    Examples
+    --------
+    >>> list(pieces(["ab", "c", "def", "g"], 4))
+    [(0, 3, ['ab', 'c']), (2, 4, ['def', 'g'])]
+    """
+    start = size = 0
+    for i, one in enumerate(objects):
+        more = size_of(one)
+        if i > start and (size + more > largest or i - start == _PIECE):
+            yield start, size, objects[start:i]
+            start, size = i, 0
+        size += more
+    yield start, size, objects[start:]
+
+
+def _load(path: Path) -> Held:
     if path.is_dir() and not is_search(path):
         codes = (path / MANIFEST).is_file()
         holds = "holds the codes of a HammingIndex without the encoder that made them" if codes else "holds no search"
@@ -218,7 +294,7 @@ def _load(path: Path) -> _Held:
         raise ValueError(f"{path} holds a {type(model).__name__}, which neither predicts, encodes nor searches")
     found = parts_of(inner).comparison(fitted=False)
     kind = (kind_of(found.function) if found is not None else None) or kind_of_arrays(inner)
-    return _Held(model, names, stamp, kind, operations)
+    return Held(model, names, stamp, kind, operations)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -227,12 +303,11 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-def _read(held: _Held, objects: list[Any], field: str = "") -> Any:
+def _read(held: Held, objects: list[Any], called: list[str]) -> Any:
     """Return the objects of a request as the model takes them; raise `Refused` for one of the wrong kind.
 
-    A single object is named in errors by its `field`.
+    Errors name each object as it is `called`.
     """
-    called = [repr(field)] if field else [f"objects[{i}]" for i in range(len(objects))]
     if held.kind == "graphs" and all(isinstance(one, str) for one in objects):
         try:
             return from_smiles(objects)

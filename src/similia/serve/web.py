@@ -1,12 +1,13 @@
-"""The service over HTTP: a Starlette application, its limits, its batches, its metrics and its description.
+"""The service over HTTP: a Starlette application, its limits, its batches and its description.
 
-Memory is bounded: a body is read in pieces and refused as soon as it is too large, and the number of waiting objects is
-limited. A model or index that another process has replaced is read in the background; requests are answered by the old
-one until then.
+Memory is bounded: a body is read in pieces and refused as soon as it is too large, or as all bodies together are; the
+number of waiting objects is limited. A model or index that another process has replaced is read in the background;
+requests are answered by the old one until then.
 
 A single thread answers requests. While it is busy, further requests wait; then all that ask for the same thing are
 answered together, because one call on many objects takes less time than many calls. A request that finds the thread
-idle is answered at once.
+idle is answered at once. A long request is answered in pieces, between which others have their turn and its time-out
+stops it. A piece cannot be stopped, so the size of an object is limited.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import hmac
 import json
 import os
 import time
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -31,11 +32,12 @@ from starlette.routing import Route
 
 from similia._version import __version__
 from similia.core.progress import logger_of
-from similia.serve.service import OPERATIONS, Refused, Service
+from similia.serve.metrics import Metrics
+from similia.serve.service import OPERATIONS, Refused, Service, pieces
 
 ENVIRONMENT, TOKEN = "SIMILIA_SERVE", "SIMILIA_TOKEN"  # variables with the settings, for worker processes
-_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # upper ends of the histogram
 _LOOKS = 1.0  # seconds between looks at the file
+_UNCOUNTED = 2**16  # bytes of each body that do not count, so that large bodies never shut out small ones
 _LOGGER = logger_of(__name__)
 _Run = Callable[[Any, list[Any]], list[Any]]
 
@@ -48,65 +50,70 @@ class Limits:
     ----------
     max_bytes, max_objects : int
         Maximum number of bytes in the body of a request, and maximum number of objects in a request.
+    max_size : int
+        Maximum size of an object: letters of a string, numbers in a list, nodes or arcs of a graph.
+    max_total_bytes : int
+        Maximum number of bytes in the bodies of all requests that are read or wait for an answer, without the first
+        65,536 bytes of each; further requests get the status 503. A body that is alone may have `max_bytes`.
     max_waiting : int
         Maximum number of objects that may wait; further requests get the status 503.
+    max_connections : int
+        Maximum number of open connections, which `similia serve` enforces; with another server, that is its task.
     timeout, read_timeout : float
-        Maximum number of seconds for an answer, and for a client to send its request.
+        Maximum number of seconds for an answer, and for a client to send its request. `similia serve` also enforces the
+        first for a client to read its answer, and the second for the headers.
     """
 
     max_bytes: int = 2**23
     max_objects: int = 1000
+    max_size: int = 100_000
+    max_total_bytes: int = 2**26
     max_waiting: int = 10_000
+    max_connections: int = 500
     timeout: float = 30.0
     read_timeout: float = 10.0
 
 
-class _Metrics:
-    """Counts of requests and their durations, in the text format of Prometheus."""
+class _Bodies:
+    """Counts the bytes of the bodies in memory, and refuses more than `most`."""
 
-    def __init__(self) -> None:
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.durations: Counter[tuple[str, float]] = Counter()
-        self.seconds: Counter[str] = Counter()
-        self.counts: Counter[str] = Counter()
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
 
-    def note(self, operation: str, status: int, seconds: float) -> None:
-        self.requests[operation, status] += 1
-        self.seconds[operation] += seconds  # type: ignore[assignment]
-        for end in _SECONDS:
-            self.durations[operation, end] += seconds <= end
+    @contextmanager
+    def body(self) -> Iterator[Callable[[int], None]]:
+        """Yield a function that takes the size of a growing body, which counts until the end of the block."""
+        own = 0
 
-    def text(self, batches: Batches) -> str:
-        lines = ["# TYPE similia_requests_total counter"]
-        for (operation, status), n in sorted(self.requests.items()):
-            lines.append(f'similia_requests_total{{operation="{operation}",status="{status}"}} {n}')
-        lines.append("# TYPE similia_request_seconds histogram")
-        for operation, seconds in sorted(self.seconds.items()):
-            n = sum(count for (name, _), count in self.requests.items() if name == operation)
-            for end in _SECONDS:
-                count = self.durations[operation, end]
-                lines.append(f'similia_request_seconds_bucket{{operation="{operation}",le="{end}"}} {count}')
-            lines.append(f'similia_request_seconds_bucket{{operation="{operation}",le="+Inf"}} {n}')
-            lines.append(f'similia_request_seconds_sum{{operation="{operation}"}} {seconds}')
-            lines.append(f'similia_request_seconds_count{{operation="{operation}"}} {n}')
-        for name in ("objects", "reloads", "reload_failures"):
-            lines += [f"# TYPE similia_{name}_total counter", f"similia_{name}_total {self.counts[name]}"]
-        lines += ["# TYPE similia_batches_total counter", f"similia_batches_total {batches.n_batches}"]
-        lines += ["# TYPE similia_waiting_objects gauge", f"similia_waiting_objects {batches.n_waiting}"]
-        return "\n".join(lines) + "\n"
+        def grow(size: int) -> None:
+            nonlocal own
+            more = max(0, size - _UNCOUNTED) - own
+            if self.held > own and self.held + more > self.most:
+                raise _Unread(503, f"the bodies of other requests hold {self.held - own} bytes; try again in a second")
+            own, self.held = own + more, self.held + more
+
+        try:
+            yield grow
+        finally:
+            self.held -= own
+
+
+class _Unread(Refused):
+    """Exception for a request whose body is not read to its end, so that its connection must close."""
 
 
 class _Web:
     """Turns HTTP requests into calls of a `Service`."""
 
-    def __init__(self, service: Service, limits: Limits, token: str | None) -> None:
+    def __init__(self, service: Service, limits: Limits, token: str | None, folder: str | None) -> None:
         self.service, self.limits, self.token = service, limits, token
-        self.metrics, self.stale = _Metrics(), ""
-        self.batches = Batches(self._run, limits.max_waiting)
+        self.metrics, self.stale, self.unwritten = Metrics(folder), "", False
+        self.bodies = _Bodies(limits.max_total_bytes)
+        self.batches = Batches(self._run, limits.max_waiting, most_size=limits.max_size)
 
     def _run(self, key: Any, items: list[Any]) -> list[Any]:
-        operation, options = key
-        return self.service.answer(operation, items, **dict(options))
+        operation, options, held, start = key
+        return self.service.answer(operation, items, held=held, start=start, **dict(options))
 
     async def operate(self, request: Request) -> Response:
         """Answer ``POST /neighbors``, ``/predict``, ``/encode`` and ``/explain``."""
@@ -120,42 +127,48 @@ class _Web:
         return response
 
     async def _answer(self, operation: str, request: Request) -> Response:
-        headers: dict[str, str] = {}
-        content: dict[str, Any]
         try:
-            status, content = 200, {"results": await self._results(operation, request)}
-        except Refused as refused:
-            status, content = refused.status, {"error": str(refused)}
+            return _Json({"results": await self._results(operation, request)})
+        except Refused as error:
+            refused = error
         except Full:
-            status, content = 503, {"error": f"{self.batches.n_waiting} objects are waiting; try again in a second"}
-            headers = {"Retry-After": "1"}
+            refused = Refused(503, f"{self.batches.n_waiting} objects are waiting; try again in a second")
         except TimeoutError:
-            status = 503
-            content = {"error": f"no answer within {self.limits.timeout:g} seconds; send fewer objects or try again"}
-            headers = {"Retry-After": "1"}
-        if status == 401:
-            headers = {"WWW-Authenticate": "Bearer"}
-        if status in (408, 413):
-            headers = {"Connection": "close"}  # the rest of the body is not read
-        return _Json(content, status, headers)
+            seconds = f"{self.limits.timeout:g} seconds"
+            refused = Refused(503, f"no answer within {seconds}; send fewer or smaller objects, or try again")
+        headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(refused.status, {})
+        if isinstance(refused, _Unread):
+            headers = headers | {"Connection": "close"}
+        return _Json({"error": str(refused)}, refused.status, headers)
 
     async def _results(self, operation: str, request: Request) -> list[Any]:
         if self.token is not None:
             given = request.headers.get("authorization", "")
             if not hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {self.token}".encode()):
                 raise Refused(401, "the token is missing or wrong; send the header 'Authorization: Bearer TOKEN'")
-        parsed = _parsed(await self._body(request))
-        objects, options = self.service.options(operation, parsed, self.limits.max_objects)
-        self.metrics.counts["objects"] += len(objects)
-        key = (operation, tuple(options.items()))
-        if operation == "explain":  # one object, and options that need not be hashable
-            key = (operation, _Alone(options))  # type: ignore[assignment]
-        return await asyncio.wait_for(self.batches.submit(key, objects), self.limits.timeout)
+        with self.bodies.body() as grow:
+            parsed = _parsed(await self._body(request, grow))
+            objects, options = self.service.options(operation, parsed, self.limits.max_objects, self.limits.max_size)
+            del parsed
+            self._count("objects_total", len(objects))
+            # An explanation is of one object, and its options need not be hashable.
+            shared = _Alone(options) if operation == "explain" else tuple(options.items())
+            return await asyncio.wait_for(self._in_pieces(operation, shared, objects), self.limits.timeout)
 
-    async def _body(self, request: Request) -> bytes:
+    async def _in_pieces(self, operation: str, options: Hashable, objects: list[Any]) -> list[Any]:
+        """Return the results of all pieces; each goes to the end of the queue when the one before it is answered."""
+        held, found = self.service.held, []
+        for start, size, piece in pieces(objects, self.limits.max_size):
+            found += await self.batches.submit((operation, options, held, start), piece, size, admitted=start > 0)
+        return found
+
+    def _count(self, name: str, more: int) -> None:
+        self.metrics.counts[f"similia_{name}"][""] += more
+
+    async def _body(self, request: Request, grow: Callable[[int], None]) -> bytes:
         """Return the body; refuse it as soon as it is too large or too slow."""
         most = self.limits.max_bytes
-        refused = Refused(413, f"the body is larger than {most} bytes; send fewer objects in a request")
+        refused = _Unread(413, f"the body is larger than {most} bytes; send fewer objects in a request")
         length = request.headers.get("content-length", "0")
         if length.isdigit() and int(length) > most:
             raise refused
@@ -166,10 +179,11 @@ class _Web:
                     size += len(part)
                     if size > most:
                         raise refused
+                    grow(size)
                     parts.append(part)
         except TimeoutError:
             seconds = self.limits.read_timeout
-            raise Refused(408, f"the body did not arrive within {seconds:g} seconds") from None
+            raise _Unread(408, f"the body did not arrive within {seconds:g} seconds") from None
         except ClientDisconnect:
             raise Refused(400, "the client closed the connection before its request was complete") from None
         return b"".join(parts)
@@ -182,7 +196,13 @@ class _Web:
         return JSONResponse(facts | {"operations": list(held.operations), "kind": held.kind} | size | stale)
 
     async def show_metrics(self, _: Request) -> Response:
-        return PlainTextResponse(self.metrics.text(self.batches), media_type="text/plain; version=0.0.4")
+        self._gauge()
+        return PlainTextResponse(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    def _gauge(self) -> None:
+        now = {"batches_total": self.batches.n_batches, "waiting_objects": self.batches.n_waiting}
+        for name, value in (now | {"body_bytes": self.bodies.held}).items():
+            self.metrics.counts[f"similia_{name}"][""] = value
 
     async def description(self, _: Request) -> Response:
         return JSONResponse(description(self.service.held.operations))
@@ -191,18 +211,30 @@ class _Web:
         return HTMLResponse(_PAGE.format(name=self.service.path.name, rows=_rows(self.service.held.operations)))
 
     async def look(self) -> None:
-        """Read the model or index again when it has changed, for as long as the service runs."""
+        """Read the model or index again when it has changed, and share the metrics, for as long as the service runs."""
         while True:
             await asyncio.sleep(_LOOKS)
+            self._share()
             try:
                 read = await asyncio.to_thread(self.service.refresh)
             except (OSError, ValueError) as error:  # half-copied or damaged: the old one goes on
                 self.stale = " ".join(str(error).split())
-                self.metrics.counts["reload_failures"] += 1
+                self._count("reload_failures_total", 1)
                 _LOGGER.warning("%s could not be read again: %s", self.service.path, self.stale)
             else:
-                self.metrics.counts["reloads"] += read
+                self._count("reloads_total", read)
                 self.stale = ""
+
+    def _share(self) -> None:
+        self._gauge()
+        try:
+            self.metrics.write()
+        except OSError as error:
+            if not self.unwritten:  # else it was said before
+                _LOGGER.warning("the metrics for other workers could not be written: %s", error)
+            self.unwritten = True
+        else:
+            self.unwritten = False
 
 
 class _Json(JSONResponse):
@@ -223,7 +255,9 @@ class _Alone:
         return iter(self.options.items())
 
 
-def application(service: Service, limits: Limits | None = None, token: str | None = None) -> Starlette:
+def application(
+    service: Service, limits: Limits | None = None, token: str | None = None, metrics_folder: str | None = None
+) -> Starlette:
     """Return a web application (ASGI) that offers a model or search index over HTTP; a server such as uvicorn runs it.
 
     Parameters
@@ -236,13 +270,16 @@ def application(service: Service, limits: Limits | None = None, token: str | Non
         If given, every POST request must have the header ``Authorization: Bearer TOKEN``. GET requests (the start page,
         ``/health``, ``/metrics`` and ``/openapi.json``) need no token. A token that is empty or not ASCII raises
         ValueError.
+    metrics_folder : str, optional
+        Folder that several processes share, so that ``/metrics`` of each shows the sums over all of them. It must be
+        empty when the first one starts. By default, each process shows its own counts.
 
     Returns
     -------
     starlette.applications.Starlette
     """
     check_token(token)
-    web = _Web(service, limits or Limits(), token)
+    web = _Web(service, limits or Limits(), token, metrics_folder)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -266,15 +303,15 @@ def check_token(token: str | None) -> None:
         raise ValueError("the token holds a character that headers cannot carry; use ASCII letters, digits and signs")
 
 
-def settings(path: Any, limits: Limits) -> str:
+def settings(path: Any, limits: Limits, metrics_folder: str) -> str:
     """Return what a worker process reads from the environment."""
-    return json.dumps({"path": str(path), "limits": asdict(limits)})
+    return json.dumps({"path": str(path), "limits": asdict(limits), "metrics_folder": metrics_folder})
 
 
 def from_environment() -> Starlette:
     """Return the application that the variable SIMILIA_SERVE describes, in a worker process."""
-    told = json.loads(os.environ[ENVIRONMENT])
-    return application(Service(told["path"]), Limits(**told["limits"]), os.environ.get(TOKEN) or None)
+    told, token = json.loads(os.environ[ENVIRONMENT]), os.environ.get(TOKEN) or None
+    return application(Service(told["path"]), Limits(**told["limits"]), token, told["metrics_folder"])
 
 
 async def _no_page(request: Request, error: Exception) -> Response:
@@ -361,6 +398,7 @@ class Full(Exception):
 class _Waiting(NamedTuple):
     key: Hashable
     items: list[Any]
+    size: int
     answer: asyncio.Future[list[Any]]
 
 
@@ -376,6 +414,8 @@ class Batches:
         waits.
     most_joined : int
         Maximum number of items in a batch; a single request may have more.
+    most_size : int
+        Maximum sum of the sizes of the requests in a batch; a single request may have more.
 
     Attributes
     ----------
@@ -383,19 +423,22 @@ class Batches:
         Number of items that wait, and number of batches answered.
     """
 
-    def __init__(self, run: _Run, most_waiting: int = 10_000, most_joined: int = 256) -> None:
+    def __init__(self, run: _Run, most_waiting: int = 10_000, most_joined: int = 256, most_size: int = 100_000) -> None:
         self._run = run
-        self._most_waiting, self._most_joined = most_waiting, most_joined
+        self._most_waiting, self._most_joined, self._most_size = most_waiting, most_joined, most_size
         self._queue: deque[_Waiting] = deque()
         self._thread = ThreadPoolExecutor(1, "similia")
         self._task: asyncio.Task[None] | None = None
         self.n_waiting = self.n_batches = 0
 
-    async def submit(self, key: Hashable, items: list[Any]) -> list[Any]:
-        """Return the results of items, or raise the error of ``run``; if too many wait, raise `Full` at once."""
-        if self.n_waiting + len(items) > self._most_waiting and self.n_waiting:
+    async def submit(self, key: Hashable, items: list[Any], size: int = 0, *, admitted: bool = False) -> list[Any]:
+        """Return the results of items, or raise the error of ``run``.
+
+        If too many wait, raise `Full` at once, unless the items are `admitted`: a part of them has been answered.
+        """
+        if not admitted and self.n_waiting + len(items) > self._most_waiting and self.n_waiting:
             raise Full
-        waiting = _Waiting(key, items, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(key, items, size, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self.n_waiting += len(items)
         if self._task is None or self._task.done():
@@ -425,16 +468,17 @@ class Batches:
         """Remove the requests of the next batch from the queue, without those whose clients have gone."""
         batch: list[_Waiting] = []
         others: deque[_Waiting] = deque()
-        size = 0
+        n = size = 0
         while self._queue:
             waiting = self._queue.popleft()
+            large = n + len(waiting.items) > self._most_joined or size + waiting.size > self._most_size
             if waiting.answer.done():
                 self.n_waiting -= len(waiting.items)
-            elif batch and (waiting.key != batch[0].key or size + len(waiting.items) > self._most_joined):
+            elif batch and (large or waiting.key != batch[0].key):
                 others.append(waiting)
             else:
                 batch.append(waiting)
-                size += len(waiting.items)
+                n, size = n + len(waiting.items), size + waiting.size
                 self.n_waiting -= len(waiting.items)
         self._queue = others
         return batch
