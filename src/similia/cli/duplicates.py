@@ -47,7 +47,7 @@ def duplicates(
         typer.Option(help="Also write an HTML page: how many were found and missed, groups, example pairs."),
     ] = None,
     method: Annotated[str, typer.Option(help="auto, exact (all pairs), hashes or neighbours.")] = "auto",
-    recall: Annotated[float, typer.Option(help="Share of the pairs to find; for hashes, of those at the threshold.")] = 0.98,
+    recall: Annotated[float, typer.Option(help="Share of the pairs to find (hashes: at the threshold).")] = 0.98,
     max_memory: Annotated[
         str | None, typer.Option(help="Working memory, e.g. 512MiB; files above a quarter of it are read in chunks.")
     ] = None,
