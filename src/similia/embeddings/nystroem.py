@@ -107,11 +107,10 @@ class Nystroem(ComparesObjects, Transformer):
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
-        precision of the dtype of the kernel values, float32 or float64. Some kernels return float64, but are only as
-        precise as float32. The default allows for this in `similia.kernels.Cosine` and `HypersphericalHeat` of float32
-        vectors, and in combinations (such as `similia.kernels.Sum`) with one of these or with a kernel that returns
-        float32. If another kernel, such as a function of your own, computes in float32 but returns float64, set a
-        larger `rcond`.
+        precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return float64, but are
+        only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a `similia.kernels.Sum` with
+        a part in float32. For these, the default is that of float32. If a function of your own computes in float32 but
+        returns float64, set a larger `rcond`.
 
     Attributes
     ----------

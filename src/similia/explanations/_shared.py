@@ -102,8 +102,9 @@ def explain_classes(
 
     For each predicted class or cluster, `similia.explain` splits the decisions for some members, drawn at random, into
     the contributions of parts. The contributions of parts with the same name are then averaged over these members; a
-    member without the part counts as 0. For series, and for strings whose parts have no places, the parts are found by
-    leaving them out (see Notes). The parts of nearest neighbours are training objects.
+    member without the part counts as 0. In two cases, contributions are found by replacing a part and predicting again
+    (see Notes): for series, and for strings that the model compares as wholes. For a nearest-neighbour classifier, the
+    parts are training objects.
 
     Parameters
     ----------
@@ -125,8 +126,8 @@ def explain_classes(
     dict
         For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
         listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
-        A part that is left out must matter in these members, that is, it must add a positive amount. So the list is
-        empty if no single part changes the decisions of a model.
+        Of parts that are replaced, only those members count whose decisions fall. So the list is empty if no single
+        part changes the decisions of a model.
 
     Raises
     ------
@@ -145,16 +146,17 @@ def explain_classes(
     **Stretches of time.** For series, the contribution of a part is the decision minus that for the series with a
     straight line in place of a stretch, averaged over at most 10 of the drawn members. Stretches are found in an
     example of the class: the object nearest to the centre of a cluster, or the explained member with the largest
-    decision for its class. In the other members, the stretch is that which the cheapest path aligns with it, if the
-    model compares series by `similia.distances.DTW` or another elastic distance, or by
-    `similia.kernels.GlobalAlignment`; otherwise it is the stretch at the same share of the length. Series of more than
-    1,000 time points are averaged to 1,000 before they are aligned. Effects of stretches overlap, so they do not add up
-    to the decision.
+    decision for its class. Each stretch of the example has a counterpart in every other member. If the model compares
+    series by `similia.distances.DTW`, by a similar distance that aligns time points, or by
+    `similia.kernels.GlobalAlignment`, the counterpart holds the time points that this alignment matches with the
+    stretch. Otherwise it is at the same relative position. Series of more than 1,000 time points are averaged to 1,000
+    before they are aligned. Effects of stretches overlap, so they do not add up to the decision.
 
     **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
-    are substrings of 3 to 8 letters. The function takes at most 20 whose share of the drawn members exceeds that of the
-    drawn members of other classes by most. In at most 10 members, random letters of all drawn strings take the place of
-    all occurrences of a substring; its contribution is the mean by which the decision falls.
+    are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class: the share of
+    drawn members that contain such a substring is most above this share in the other classes. In up to 10 members, each
+    occurrence of a candidate is replaced by random letters, which are drawn from all these strings. The contribution is
+    the amount by which the decision then falls, averaged over the members.
 
     **Cost.** The model predicts n times, and then at most 10 (24 + `top`) times for each class if parts are left out;
     otherwise, `explain` is called up to `n_members` times for each class.

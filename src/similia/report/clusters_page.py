@@ -40,9 +40,9 @@ def write_clusters(
 ) -> Any:  # fmt: skip
     """Write one self-contained HTML page about the clusters of objects.
 
-    The page shows the medoids and, as `similia.explanations.explain_classes` finds them, the parts that tell the
-    members of each cluster from all other clusters: for example, substrings, subgraphs, or stretches of time, which are
-    drawn over the medoid.
+    The page shows the medoids. It also lists the parts that tell the members of each cluster from all other clusters,
+    such as substrings, subgraphs or stretches of time; `similia.explanations.explain_classes` finds these parts.
+    Stretches of time are drawn over the medoid.
 
     Parameters
     ----------

@@ -49,9 +49,9 @@ def write_report(
         copy also refits estimators that are wrapped in scikit-learn's `FrozenEstimator`.
     cv : int, default=5
         Number of folds, at least 2; fewer are used if there are too few objects. Equal objects are in the same fold. So
-        are near copies of texts (at least 80 % of their words are the same), with three exceptions: if you give
-        `groups`; if one group of near copies would hold more texts than a fold; or if a class would be left with fewer
-        groups than there are folds. Then near copies may be in different folds.
+        are near copies of texts, at least 80 % of whose words are the same. Near copies may be in different folds in
+        three cases: you give `groups`; there are more near copies of one text than a fold holds; or keeping them
+        together would leave some folds without a text of a class.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000
@@ -70,7 +70,8 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects, or `y` or `names` has another length than `X`; if `unseen` is True but the model is not
-        fitted; if the kernel is precomputed; or if `model` neither predicts nor transforms, like a search.
+        fitted; if the kernel is precomputed; or if `model` neither predicts nor transforms, such as a
+        `similia.SimilaritySearch`.
     FileNotFoundError
         If the folder of `path` does not exist.
 

@@ -138,7 +138,7 @@ class Reading:
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return which of the options `names` have a value other than their default, as a list of names."""
+        """Return those of the given names whose options are set, that is, differ from their defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
