@@ -166,17 +166,21 @@ def test_the_graph_is_that_of_the_library(ordinary, tmp_path):
     output = tmp_path / "g.npz"
     said = run("neighbours", ordinary, "--text", "sequence", *LEVENSHTEIN, "-k", 4, "-o", output)
     assert "4 neighbours of each of 40 objects; recall 1.000" in said.output
-    found, expected = sp.load_npz(output), sm.search.knn_graph(WORDS, sm.distances.Levenshtein(), 4)
+    found, expected = sp.load_npz(output), sm.search.knn_graph(WORDS, sm.distances.Levenshtein(), 4, symmetric=True)
     for part in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
     piped = run("neighbours", ordinary, "--text", "sequence", *LEVENSHTEIN, "-k", 4, "-o", "-")
     (tmp_path / "piped.npz").write_bytes(piped.stdout_bytes)
     assert (sp.load_npz(tmp_path / "piped.npz") != expected).nnz == 0
+    run("neighbours", ordinary, "--text", "sequence", *LEVENSHTEIN, "-k", 4, "--no-symmetric", "-o", output)
+    one_way = sm.search.knn_graph(WORDS, sm.distances.Levenshtein(), 4, symmetric=False)
+    assert (sp.load_npz(output) != one_way).nnz == 0
+    assert np.diff(one_way.indptr).tolist() == [4] * 40
 
 
 def test_the_recall_of_candidates_is_measured_and_both_directions_are_stored(ordinary, tmp_path):
     output = tmp_path / "g.npz"
-    how = ("--method", "bits", "--symmetric", "--seed", 3, "-k", 5)
+    how = ("--method", "bits", "--seed", 3, "-k", 5)
     told = json.loads(run("neighbours", ordinary, "--text", "sequence", *how, "-o", output, "--json").stdout)
     expected, recall = sm.search.knn_graph(
         WORDS, USUAL, 5, method="bits", symmetric=True, random_state=3, return_recall=True

@@ -25,14 +25,18 @@ def neighbours(
         ),
     ] = "auto",
     symmetric: Annotated[
-        bool, typer.Option("--symmetric", help="Store each distance in both directions, as HDBSCAN needs it.")
-    ] = False,
+        bool,
+        typer.Option(
+            help="Store each distance in both directions, as HDBSCAN and UMAP need it. With --no-symmetric, each row "
+            "holds exactly the -k nearest."
+        ),
+    ] = True,
     seed: Seed = 0,
 ) -> None:
     """Write the nearest neighbours of each object in a collection, as a sparse matrix of distances.
 
-    In Python, scipy.sparse.load_npz(FILE) reads the matrix; scikit-learn, UMAP and scanpy take it as precomputed
-    distances.
+    In Python, scipy.sparse.load_npz(FILE) reads the matrix. scikit-learn takes it as precomputed distances; row i holds
+    the neighbours of object i.
 
     [bold]similia neighbours reads.csv --text sequence -k 15 -o graph.npz[/bold]
 
