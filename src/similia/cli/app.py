@@ -20,11 +20,14 @@ from similia.cli.export import export
 from similia.cli.fit import fit
 from similia.cli.index import index
 from similia.cli.map import map
+from similia.cli.neighbours import neighbours
+from similia.cli.outliers import outliers
 from similia.cli.plan import plan
 from similia.cli.predict import predict
 from similia.cli.report import report
 from similia.cli.serve import serve
 from similia.cli.service import info, warmup
+from similia.cli.suggest import suggest
 from similia.cli.voice import command
 
 _EPILOG = (
@@ -89,10 +92,13 @@ for function, pipe in (  # in the order of the help; `pipe` is the ending of the
     (demo, None),
     (fit, ".similia"),
     (predict, None),
+    (suggest, None),
     (report, ".html"),
     (map, ".html"),
     (cluster, ".csv"),
     (duplicates, ".csv"),
+    (outliers, ".csv"),
+    (neighbours, ".npz"),
     (explain, ".html"),
     (encode, ".npy"),
     (export, None),

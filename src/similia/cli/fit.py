@@ -34,6 +34,14 @@ def fit(
             "hadamard stores none, for small devices (similia export)."
         ),
     ] = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian-process: learn from the kernel by a Gaussian process, whose predictions of numbers have "
+            "standard deviations (similia predict --std) and which suggests what to measure next (similia suggest). "
+            "Without it, a kernel makes bits for prototypes (classes) or vectors for ridge regression (numbers).",
+        ),
+    ] = None,
     task: Annotated[
         str,
         typer.Option(
@@ -91,6 +99,8 @@ def fit(
 
     [bold]similia fit molecules.csv --smiles smiles --label active -o active.similia[/bold]
 
+    [bold]similia fit molecules.csv --smiles smiles --label yield --learner gaussian-process -o yield.similia[/bold]
+
     [bold]similia fit MUTAG.zip --kernel 'WeisfeilerLehman(n_iter=3)' -o mutag.similia[/bold]
 
     [bold]similia fit splice --kernel 'WeightedDegree(degree=5)' --directions hadamard -o splice.similia[/bold]
@@ -103,7 +113,7 @@ def fit(
     from similia.cli.outputs import check_output, size_of
     from similia.cli.voice import console, result, written
 
-    chooses = kernel is distance is bits is landmarks is directions is None
+    chooses = kernel is distance is bits is landmarks is directions is learner is None
     choosing = {"--budget": budget, "--cv": cv, "--voters": voters}
     compared = training.check_options(choosing, chooses, kernel, distance, test, scoring)
     if conformal and not test:
@@ -118,7 +128,7 @@ def fit(
     if chooses:
         model, facts = training.chosen(part, seconds, cv, voters)
     else:
-        recipe = training.recipe_of(part, kernel, distance, bits, landmarks, directions)
+        recipe = training.recipe_of(part, kernel, distance, bits, landmarks, directions, learner)
         model, facts = training.made(part, recipe)
     remember_columns(model, data, table)
     sm.save(model, output)

@@ -30,9 +30,17 @@ def predict(
         float | None,
         typer.Option(
             help="Add the set of labels, or the interval, that contains the truth with this probability, such as 0.9. "
-            "Needs a model of 'similia fit --conformal'."
+            "Needs a model of 'similia fit --conformal', or a Gaussian process for numbers."
         ),
     ] = None,
+    std: Annotated[
+        bool,
+        typer.Option(
+            "--std",
+            help="Add the standard deviation of each predicted number. Needs a Gaussian process: 'similia fit "
+            "--learner gaussian-process'.",
+        ),
+    ] = False,
     chunk: Chunk = 10_000,
     workers: Workers = None,
 ) -> None:
@@ -43,6 +51,8 @@ def predict(
     [bold]similia predict model.similia new.csv --text sequence --id read --scores -o predictions.tsv[/bold]
 
     [bold]similia predict model.similia new.csv --coverage 0.9 -o sets.csv[/bold]
+
+    [bold]similia predict process.similia new.csv --smiles smiles --std -o predictions.csv[/bold]
     """
     import similia as sm
     from similia.cli.inputs import as_series, check_kind, comparison_in, open_objects, with_columns_of
@@ -61,7 +71,7 @@ def predict(
     compared = comparison_in(fitted)
     table = as_series(data, compared, with_columns_of(fitted, data, table))
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
-    form = Predictions(fitted, form_name, scores, table.get("names"), coverage)  # raises if the model cannot
+    form = Predictions(fitted, form_name, scores, table.get("names"), coverage, std)  # raises if the model cannot
     check_kind(fitted, stream, stream.take([0]))
     if output is None:
         print_stream(form, stream, sys.stdout, workers=workers)

@@ -17,7 +17,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
 
 import similia as sm
-from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, Objects, check_comparison
+from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, NORMALIZED_KERNEL, Objects, check_comparison
 from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import meters
 from similia.cli.voice import console, note
@@ -34,6 +34,9 @@ from similia.sources.reading import looks_numeric
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV, _VOTERS = 10, 5, 5
 _DIRECTIONS = ("gaussian", "hadamard")
+_PROCESS = "gaussian-process"
+_NORMAL_95 = 1.96  # standard deviations on either side of the mean that hold 95 % of a normal distribution
+_SETS = "Normalized(MeanMap(RBF()))"
 _MANY_CLASSES = 10  # if numbers are labels of more classes, a note says that they can be predicted as numbers
 _FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
 _FEWER_FOLDS = 1000  # from this many objects, 3 folds choose as well as 5, in half the time
@@ -166,8 +169,21 @@ def made(part: Part, recipe: Recipe) -> tuple[Any, dict[str, Any]]:
     model = getattr(model, "pipeline_", model)
     if recipe.folds:
         say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
+    within = _print_process(model)
     model = part.calibrated(model, test) if part.conformal else model
-    return model, {"compared_by": recipe.spec, "held_out": scores}
+    return model, {"compared_by": recipe.spec, "held_out": scores} | within
+
+
+def _print_process(model: Any) -> dict[str, Any]:
+    """Print and return how often the standard deviations of a Gaussian process are right; {} for other models."""
+    if not isinstance(model, sm.GaussianProcessRegressor):
+        return {}
+    within = float(np.mean(np.abs(model.targets_ - model.loo_mean_) <= _NORMAL_95 * model.loo_std_))
+    console().print(
+        f"standard deviation of the noise: {model.noise_:.3g}; each number predicted from the others: {within:.0%} lie "
+        f"within {_NORMAL_95} standard deviations (right would be 95 %)".replace("% lie", " % lie")
+    )
+    return {"noise": model.noise_, "within_95": within}
 
 
 def recipe_of(
@@ -177,8 +193,14 @@ def recipe_of(
     bits: int | None,
     landmarks: int | None,
     directions: str | None,
+    learner: str | None = None,
 ) -> Recipe:
     """Return the recipe that the options ask for, or raise if they contradict each other."""
+    if learner is not None:
+        for option, value in (("--distance", distance), ("--bits", bits), ("--directions", directions)):
+            if value is not None:
+                raise ValueError(f"--learner {learner[:40]} learns from a kernel, without bits; drop {option}")
+        return _process_of(part, kernel, landmarks, learner)
     n, kind, seed = n_objects(part.read.objects), part.read.kind, part.seed
     if distance or (not kernel and kind not in DEFAULT_KERNEL):
         spec = distance or DEFAULT_DISTANCE[kind]
@@ -207,6 +229,20 @@ def recipe_of(
     features = sm.Nystroem(compared, n_components=landmarks or "auto", random_state=seed)
     ridge = RidgeCV(alphas=np.logspace(-4, 4, 17))
     return Recipe(Pipeline([("nystroem", features), ("learner", ridge)]), compared, f"kernel {spec}")
+
+
+def _process_of(part: Part, kernel: str | None, landmarks: int | None, learner: str) -> Recipe:
+    """Return the recipe of a Gaussian process for classes or numbers."""
+    if learner != _PROCESS:
+        raise ValueError(f"--learner must be {_PROCESS}, got {learner[:40]!r}")
+    usual, objects = NORMALIZED_KERNEL | {"sets": _SETS}, part.read.objects
+    if part.read.kind == "series" and kernel is None:
+        usual["series"] = f"GlobalAlignment(bandwidth={sm.kernels.suggest_bandwidth(objects):.4g})"
+    spec = kernel or usual[part.read.kind]
+    compared = parse_kernel(spec)
+    kind = sm.GaussianProcessClassifier if part.task == "classification" else sm.GaussianProcessRegressor
+    model = kind(compared, n_landmarks=landmarks or "auto", random_state=part.seed)
+    return Recipe(model, compared, f"Gaussian process with the kernel {spec}")
 
 
 def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
@@ -249,7 +285,7 @@ def check_options(
         if value is not None and not chooses:
             raise ValueError(
                 f"{option} is for the choice among pipelines; drop it, or drop --kernel, --distance, --bits, "
-                "--landmarks and --directions"
+                "--landmarks, --directions and --learner"
             )
     if not 0 <= test < 1:
         raise ValueError(f"--test must be at least 0 and below 1, got {test}")

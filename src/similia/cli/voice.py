@@ -36,7 +36,7 @@ _OPTIONS = {  # of each command: the flags and the help
     "quiet": (["--quiet", "-q"], "Print only errors, the result of --json, and what --output would get."),
     "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the traceback of an error."),
 }
-_PIPED_IN = ("data", "queries")
+_PIPED_IN = ("data", "queries", "train")
 _OUTPUTS = ("output", "groups", "report", "save")
 _STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, and the options for each
 _BLOCK = 2**20
@@ -197,8 +197,8 @@ def _spelled(parameters: list[inspect.Parameter]) -> dict[str, str]:
     for parameter in parameters:
         for about in parameter.annotation.__metadata__:
             if isinstance(about, OptionInfo):
-                flags = sorted(about.param_decls or ["--" + parameter.name.replace("_", "-")], key=len)
-                found[parameter.name] = flags[-1]
+                flags = [flag for flag in (about.default, *(about.param_decls or ())) if isinstance(flag, str)]
+                found[parameter.name] = max(flags, key=len, default="--" + parameter.name.replace("_", "-"))
             elif isinstance(about, ArgumentInfo):
                 found[parameter.name] = parameter.name.upper()
     return found | ({"X": found["data"]} if "data" in found else {})

@@ -1,12 +1,14 @@
-"""Write predictions of chunks as lines of CSV, TSV or JSON, optionally with class scores, label sets or intervals.
+"""Write predictions of chunks as lines of CSV, TSV or JSON, with class scores, label sets, intervals or deviations.
 
-Scores are rounded to six digits and ends of intervals to nine. The last digits of sums of floats depend on the chunks,
-but the content of a file should not. The numbers that a regressor predicts are not rounded.
+Scores and standard deviations are rounded to six digits, and ends of intervals to nine. The last digits of sums of
+floats depend on the chunks, but the content of a file should not. The numbers that a regressor predicts are not
+rounded.
 """
 
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 from collections.abc import Callable, Iterable
@@ -25,7 +27,7 @@ from similia.sources.source import Chunk
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
 _ITEM, _LABEL = "item", "label"
-_ENDS, _SET, _OR = ["low", "high"], "set", " | "
+_ENDS, _STD, _SET, _OR = ["low", "high"], ["std"], "set", " | "
 
 
 class Predictions:
@@ -33,9 +35,10 @@ class Predictions:
 
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
     model has none, its decision values). With `coverage`, it holds the set of labels ("set") or the interval ("low",
-    "high") to which a `ConformalClassifier` or `ConformalRegressor` gives this coverage. The first column holds the
-    names of the objects, or their positions. `names` is the input column that holds the names. If it is a str, it is
-    also the name of the first column, which is otherwise called "item".
+    "high") to which a `ConformalClassifier`, a `ConformalRegressor` or a Gaussian process gives this coverage. With
+    `std`, it holds the standard deviation of the prediction ("std"). The first column holds the names of the objects,
+    or their positions. `names` is the input column that holds the names. If it is a str, it is also the name of the
+    first column, which is otherwise called "item".
     """
 
     row: Any = None
@@ -47,7 +50,10 @@ class Predictions:
         scores: bool = False,
         names: str | int | None = None,
         coverage: float | None = None,
+        std: bool = False,
     ) -> None:
+        if scores + (coverage is not None) + std > 1:
+            raise ValueError("scores, coverage and std exclude each other; write each to a file of its own")
         self.model = model
         self.function: Callable[[Any, Any], Any] = _scored if scores else _labels
         self.belongs: dict[str, Any] = ({} if form == "csv" else {"form": form}) | ({"scores": True} if scores else {})
@@ -55,8 +61,6 @@ class Predictions:
         self._known: list[Any] | None = None  # the labels that sets can hold
         self._digits = 9 if coverage is not None else 6
         if coverage is not None:
-            if scores:
-                raise ValueError("scores and coverage exclude each other; write each to a file of its own")
             self.belongs["coverage"] = float(checked_coverage(coverage))
             self.function, self._known = _covered(model, coverage)
             self._classes = _ENDS if self._known is None else [_SET]
@@ -66,6 +70,9 @@ class Predictions:
                     f"the class {mixed[0]!r} contains {_OR!r}, which separates the labels of a set; write the sets as "
                     "JSON (a file that ends in .jsonl)"
                 )
+        if std:
+            _check_std(model)
+            self.belongs["std"], self.function, self._classes = True, _with_std, _STD
         self._item = names if isinstance(names, str) else _ITEM
         if names is not None:
             self.belongs["item"] = names
@@ -119,7 +126,7 @@ class Predictions:
             facts[_SET] = values
         elif self._classes:
             numbers = {c: float(self._rounded(value)) for c, value in zip(self._classes, values, strict=True)}
-            facts |= numbers if self._classes is _ENDS else {"scores": numbers}
+            facts |= numbers if self._classes in (_ENDS, _STD) else {"scores": numbers}
         return json.dumps(facts)
 
 
@@ -166,8 +173,27 @@ def _with_intervals(model: Any, X: Any, coverage: float) -> tuple[npt.NDArray, n
     return np.asarray(model.predict(X)), model.predict_interval(X, coverage) + 0.0
 
 
+@part_of_more()
+def _with_std(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray[np.float64]]:
+    *steps, last = steps_of(model)
+    for step in steps:
+        X = step.transform(X)
+    mean, std = last.predict(X, return_std=True)
+    return np.asarray(mean), np.asarray(std, dtype=np.float64)[:, None]
+
+
+def _check_std(model: Any) -> None:
+    """Raise if the model predicts no standard deviations."""
+    last = steps_of(model)[-1]
+    if "return_std" not in inspect.signature(last.predict).parameters:
+        raise ValueError(
+            f"the model ({type(last).__name__}) predicts no standard deviations; a Gaussian process for numbers does "
+            "('similia fit --learner gaussian-process', or sm.GaussianProcessRegressor)"
+        )
+
+
 def _covered(model: Any, coverage: float) -> tuple[Callable[[Any, Any], Any], list[Any] | None]:
-    """Return the function for sets or intervals of a conformal model, and the labels that sets can hold."""
+    """Return the function for the sets or intervals of a model, and the labels that sets can hold."""
     if hasattr(model, "predict_set"):
         return partial(_with_sets, coverage=coverage), model.classes_.tolist()
     if hasattr(model, "predict_interval"):

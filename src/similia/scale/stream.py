@@ -132,8 +132,8 @@ def encode_stream(
 
 def predict_stream(
     model: Any, source: Objects, output: str | os.PathLike[str], *, text: str | int | None = None,
-    names: str | None = None, scores: bool = False, coverage: float | None = None, chunk: int = CHUNK,
-    workers: Any = None, progress: Progress | None = None,
+    names: str | None = None, scores: bool = False, coverage: float | None = None, std: bool = False,
+    chunk: int = CHUNK, workers: Any = None, progress: Progress | None = None,
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a source to a file, in constant memory.
 
@@ -159,9 +159,13 @@ def predict_stream(
         class or, if the model has no ``predict_proba``, the decision value. With two classes, the second one gets the
         decision value, and the first one its negative. Scores are rounded to six significant digits.
     coverage : float, optional
-        Coverage of the sets or intervals to write, for a conformal model. A `ConformalClassifier` adds the column
-        ``set``: the labels of the prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` adds
+        Coverage of the sets or intervals to write. A `ConformalClassifier` adds the column ``set``: the labels of the
+        prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` or `GaussianProcessRegressor` adds
         ``low`` and ``high``: the ends of the interval.
+    std : bool, default=False
+        Whether to add the column ``std``, with the standard deviation that the model predicts, rounded to six
+        significant digits. The model must be one whose ``predict`` takes ``return_std``, such as
+        `GaussianProcessRegressor`.
     chunk : int, default=10_000
     workers : None, int, str or distributed.Client, optional
     progress : Progress, optional
@@ -175,9 +179,9 @@ def predict_stream(
     Raises
     ------
     ValueError
-        If `scores` or `coverage` is given but the model cannot provide it, or if both are given; if the source has no
-        column `names`, or the output has another column of this name; or if `output` has the ending of another format,
-        such as ``.npy``.
+        If `scores`, `coverage` or `std` is given but the model cannot provide it, or if two of them are given; if the
+        source has no column `names`, or the output has another column of this name; or if `output` has the ending of
+        another format, such as ``.npy``.
 
     Examples
     --------
@@ -195,7 +199,7 @@ def predict_stream(
     """
     output = as_path(output)
     item = source.reading.names if isinstance(source, Source) and names is None else names
-    form = Predictions(model, form_of(output), scores, item, coverage)
+    form = Predictions(model, form_of(output), scores, item, coverage, std)
     opened = open_bounded(source, model, text=text, names=names, chunk=chunk, workers=workers)
     return write_stream(form, opened, output, workers=workers, progress=progress)
 

@@ -1,0 +1,211 @@
+"""``similia outliers`` finds the objects that do not belong: in a collection, or among new objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from similia.cli.options import Data, Distance, Kernel, Table
+
+if TYPE_CHECKING:
+    from similia.learn import OutlierDetector
+    from similia.sources import Objects
+
+_SHOWN = 5  # of the strangest objects
+
+
+def outliers(
+    data: Data,
+    table: Table,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Table to write, with a row for each object: .csv or .parquet.")
+    ],
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="Ordinary objects, read with the same options. The objects of DATA are then new objects: they are "
+            "compared with these only, and get p-values.",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Instead of --train: a detector that an earlier run wrote with --save.")
+    ] = None,
+    kernel: Kernel = None,
+    distance: Distance = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="How strange an object is. neighbors (the default): its distance to the k-th neighbour; density: how "
+            "much sparser its neighbourhood is than those of its neighbours (no p-values); reconstruction: its "
+            "distance from the span of the landmarks, for a kernel."
+        ),
+    ] = None,
+    n_neighbors: Annotated[
+        int | None,
+        typer.Option(
+            "-k",
+            min=1,
+            help="Number of neighbours. Take more than any group of outliers that are alike has objects. Default: 10.",
+        ),
+    ] = None,
+    landmarks: Annotated[
+        int | None, typer.Option(min=1, help="For reconstruction: number of landmarks. Default: 100.")
+    ] = None,
+    contamination: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.5,
+            help="Share of the training objects (of DATA, without --train) that count as outliers. "
+            "Default: those whose strangeness exceeds the third quartile by more than 1.5 interquartile ranges.",
+        ),
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Also write the fitted detector, for --model.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers. Default: 0.")] = None,
+) -> None:
+    """Find the objects that do not belong with the others, or with the ordinary objects of --train.
+
+    The table holds the strangeness of each object, its rank (1 is the strangest) and whether it is an outlier. With
+    --train or --model, it also holds p-values: of objects that are ordinary, too, at most 5 % have a p-value of 0.05 or
+    less, on average, and so on for other values.
+
+    [bold]similia outliers reads.csv --text sequence -o outliers.csv[/bold]
+
+    [bold]similia outliers new.ts --train ordinary.ts --distance 'DTW(window=0.1)' -o outliers.csv[/bold]
+    """
+    import similia as sm
+    from similia.cli.inputs import (
+        as_series,
+        check_comparison,
+        placed_in,
+        read_objects,
+        remember_columns,
+        with_columns_of,
+    )
+    from similia.cli.options import parse_one
+    from similia.cli.outputs import bars, check_output, check_table, print_written, write_table
+    from similia.cli.voice import result
+
+    check_table(output, data, train, model)
+    if save is not None:
+        check_output(save, data, train, model)
+    options: dict[str, Any] = {"--train": train, "--kernel": kernel, "--distance": distance, "--method": method}
+    options |= {
+        "-k": n_neighbors,
+        "--landmarks": landmarks,
+        "--contamination": contamination,
+        "--save": save,
+        "--seed": seed,
+    }
+    if model is not None:
+        detector = _saved(model, options)
+        table = as_series(data, detector.distance_, with_columns_of(detector, data, table))
+        read = read_objects(data, labelled=False, **table)
+        check_comparison(detector.distance_, read, read.objects, fitted=True)
+    else:
+        compared = parse_one(kernel, distance)
+        read = ordinary = read_objects(data, labelled=False, **as_series(data, compared, table))
+        if train is not None:
+            ordinary = read_objects(train, labelled=False, **as_series(train, compared, _of_train(table)))
+        detector = _unfitted(ordinary, options)
+        check_comparison(detector.similarity, read, read.objects)
+        with bars(), placed_in(ordinary):
+            detector.fit(ordinary.objects)
+        remember_columns(detector, train or data, table)
+    rows = _judged(detector, read, new=train is not None or model is not None)
+    write_table(rows, output)
+    if save is not None:
+        sm.save(detector, save)
+    n, n_outliers = len(rows["row"]), int(rows["outlier"].sum())
+    strangest = _strangest(rows)
+    told = {"output": output, "objects": n, "outliers": n_outliers, "threshold": -detector.offset_}
+    told |= {"compared_by": str(detector.distance_), "strangest": strangest} | ({} if save is None else {"model": save})
+    result(told)
+    shown = ", ".join(f"{row.get('name', row['row'])} ({_amounts(row)})" for row in strangest)
+    about = (
+        f": {n_outliers} of {n} objects are outliers, above a strangeness of {-detector.offset_:.4g}; the strangest: "
+    )
+    print_written(output, about + shown, None)
+
+
+def _saved(model: Path, options: dict[str, Any]) -> OutlierDetector:
+    """Return the detector in a file; raise if it is another model, or if an option would make a new detector."""
+    import similia as sm
+
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} is for fitting a detector, and {model} is fitted; drop {name} or --model")
+    detector = sm.load(model)
+    if not isinstance(detector, sm.OutlierDetector) or not detector.novelty:
+        kind = type(detector).__name__
+        raise ValueError(
+            f"{model} holds no detector for new objects, but {kind}; 'similia outliers --save' writes a detector (in "
+            "Python, OutlierDetector with novelty=True)"
+        )
+    return detector
+
+
+def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
+    """Return the detector that the options ask for; raise if they contradict each other."""
+    import similia as sm
+    from similia.cli.inputs import NORMALIZED_KERNEL, check_comparison, named_comparison
+    from similia.similarity import Distance as AnyDistance
+
+    method = options["--method"] or "neighbors"
+    unused = "-k" if method == "reconstruction" else "--landmarks"
+    if options[unused] is not None:
+        raise ValueError(f"{unused} does not apply to --method {method}; drop {unused}")
+    compared = named_comparison(ordinary, options["--kernel"], options["--distance"], NORMALIZED_KERNEL)
+    if method == "reconstruction" and isinstance(compared, AnyDistance):
+        raise ValueError(
+            f"--method reconstruction needs a kernel, and {compared} is a distance; give a --kernel, or drop --method"
+        )
+    check_comparison(compared, ordinary, ordinary.objects)
+    given: dict[str, Any] = {"n_neighbors": options["-k"], "n_components": options["--landmarks"]}
+    given |= {"contamination": options["--contamination"]}
+    given = {name: value for name, value in given.items() if value is not None}
+    return sm.OutlierDetector(compared, method, novelty=True, random_state=options["--seed"] or 0, **given)
+
+
+def _of_train(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the options for reading ordinary objects, whose skipped rows have a list of their own."""
+    skipped = table.get("skipped")
+    return table if skipped is None else table | {"skipped": skipped.with_name(f"train.{skipped.name}")}
+
+
+def _judged(detector: OutlierDetector, read: Objects, new: bool) -> dict[str, Any]:
+    """Return the table of the objects: rows, ranks, strangeness, verdicts, p-values of `new` objects, and names."""
+    import numpy as np
+
+    from similia.cli.inputs import placed_in
+    from similia.cli.outputs import bars
+
+    p_values = None
+    with bars(), placed_in(read):
+        scores = detector.score_samples(read.objects) if new else detector.train_scores_
+        if new and detector.method_ != "density":
+            p_values = detector.p_values(read.objects)
+    order = np.argsort(scores, kind="stable")
+    rank = np.empty(len(scores), np.int64)
+    rank[order] = np.arange(1, len(scores) + 1)
+    rows: dict[str, Any] = {"row": np.arange(len(scores)), "rank": rank, "strangeness": 0.0 - scores}
+    rows["outlier"] = scores - detector.offset_ < 0
+    if p_values is not None:
+        rows["p_value"] = p_values
+    return rows | ({} if read.names is None else {"name": list(read.names)})
+
+
+def _strangest(rows: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the strangest objects, the strangest first."""
+    import numpy as np
+
+    first = np.argsort(rows["rank"])[:_SHOWN].tolist()
+    columns = {name: column if isinstance(column, list) else column.tolist() for name, column in rows.items()}
+    return [{name: column[i] for name, column in columns.items()} for i in first]
+
+
+def _amounts(row: dict[str, Any]) -> str:
+    return f"{row['strangeness']:.4g}" + (f", p = {row['p_value']:.2g}" if "p_value" in row else "")

@@ -1,0 +1,68 @@
+"""``similia suggest`` chooses which objects to measure next, by a Gaussian process."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from similia.cli.options import CsvOut, Data, Model, Seed, Table
+
+
+def suggest(
+    model: Model,
+    data: Data,
+    table: Table,
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of objects to choose.")] = 10,
+    output: CsvOut = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="improvement: the objects of largest expected improvement over the best measured one; thompson: the "
+            "best objects of functions drawn at random from what the model believes."
+        ),
+    ] = "improvement",
+    minimize: Annotated[bool, typer.Option("--minimize", help="Look for small numbers instead of large ones.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Choose which objects of a pool to measure next, to find one with a large number.
+
+    MODEL is a Gaussian process for numbers, of 'similia fit --learner gaussian-process'. DATA is the pool: objects that
+    are not measured yet, each of them once. For each choice, the table holds the number that the model predicts and its
+    standard deviation. With improvement, the most promising object comes first, and each choice assumes that those
+    before it are measured, too.
+
+    [bold]similia suggest model.similia pool.csv --smiles smiles -n 10 -o next.csv[/bold]
+    """
+    import similia as sm
+    from similia.cli.inputs import as_series, check_kind, comparison_in, placed_in, read_objects, with_columns_of
+    from similia.cli.outputs import bars, check_output, write_csv
+    from similia.cli.voice import console, result, voice
+    from similia.objects import n_objects, take
+
+    if output is not None:
+        check_output(output, data, model)
+    fitted = sm.load(model)
+    if not hasattr(fitted, "suggest"):
+        raise ValueError(
+            f"{model} holds {type(fitted).__name__}, which suggests nothing; 'similia fit --learner gaussian-process' "
+            "writes models that can, if the labels are numbers"
+        )
+    table = as_series(data, comparison_in(fitted), with_columns_of(fitted, data, table))
+    read = read_objects(data, labelled=False, **table)
+    check_kind(fitted, read, read.objects)
+    if n > n_objects(read.objects):
+        raise ValueError(f"-n is {n}, but {read.source} holds {n_objects(read.objects)} {read.called}; ask for fewer")
+    with bars(), placed_in(read):
+        chosen = fitted.suggest(read.objects, n, method, maximize=not minimize, random_state=seed)
+        means, stds = fitted.predict(take(read.objects, chosen), return_std=True)
+    rows: list[dict[str, Any]] = [
+        {"rank": rank, "row": row} | ({} if read.names is None else {"name": read.names[row]}) | {"label": m, "std": s}
+        for rank, (row, m, s) in enumerate(zip(chosen.tolist(), means.tolist(), stds.tolist(), strict=True), start=1)
+    ]
+    if output is not None or not voice().json:
+        lines = [{**row, "std": f"{row['std']:.6g}"}.values() for row in rows]
+        write_csv([list(rows[0]), *map(list, lines)], output)
+    if output is not None:
+        console(highlight=False).print(f"wrote {output}: {n} of {n_objects(read.objects)} {read.called} to measure")
+    result({"pool": n_objects(read.objects), "method": method, "suggestions": rows})
