@@ -34,7 +34,9 @@ are read ahead.
 Of 100,000 standardised random walks of 128 points with a window of 10 %, the limit leaves 14 % after the first bounds,
 3.4 % after the second and 0.8 % after the last. Rejected: the second bound without moving the points, which needs no
 second array in float32 but leaves 4.7 %; with segments of 2 points, which leaves 2.8 %; and for one series at a time
-with segments in the lanes, which takes 1.3 times as long as turning 16 series into lanes (`lanes.transpose`).
+with segments in the lanes, which takes 1.3 times as long as turning 16 series into lanes (`lanes.transpose`). DTW
+could end sooner if the rest of a path were bounded by what is left of the sums of the last bound: after 45 % of the
+rows instead of 78 %. But all DTW takes a tenth of the time, and each cell would take one more sum.
 
 Papers: Keogh & Ratanamahatana, "Exact indexing of dynamic time warping", Knowledge and Information Systems 7, 2005;
 Rakthanmanon et al., "Searching and mining trillions of time series subsequences under dynamic time warping", KDD 2012;
