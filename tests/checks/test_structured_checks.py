@@ -146,6 +146,16 @@ def test_ours_pass(name):
     check_structured_estimator(estimator, X, Y)
 
 
+@pytest.mark.ecosystem
+@pytest.mark.filterwarnings("ignore")  # of UMAP
+@pytest.mark.parametrize(
+    ("similarity", "X"), [(SPECTRUM, STRINGS), (distances.DTW(), SERIES)], ids=["kernel", "distance"]
+)
+def test_a_map_by_umap_passes(similarity, X):
+    pytest.importorskip("umap", reason="umap-learn lays out the graph of neighbours and is not installed")
+    check_structured_estimator(sm.SimilarityMap(similarity, "neighbours", n_neighbors=3), X)
+
+
 @pytest.mark.filterwarnings("ignore:.*(similarity 0 to all|no features at all)")
 @pytest.mark.parametrize("name", SEARCHES)
 def test_searches_pass(name):
