@@ -44,7 +44,8 @@ TESTED = {
     "lancedb": "`search.exports.to_lancedb`: equal neighbours",
     "duckdb": "`search.exports.write_parquet`: equal neighbours",
     "mlflow-skinny": "`log_model` as a model of scikit-learn, and of a model file; loaded by `pyfunc`",
-    "umap-learn": '`SimilarityMap(method="neighbours")`',
+    "umap-learn": '`SimilarityMap(method="neighbours")`; takes the graph of `search.knn_graph`',
+    "scanpy anndata": "takes the graph of `search.knn_graph`",
     "mapie": "conformal sets and intervals are equal to it",
     "torch-hd": "its classifiers in our experiments",
 }

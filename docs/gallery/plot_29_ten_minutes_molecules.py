@@ -28,7 +28,7 @@ plt.show()
 
 # %%
 # **Search.** The nearest of each, exactly.
-graph = sm.search.knn_graph(X, kernel, n_neighbors=3)
+graph = sm.search.knn_graph(X, kernel, n_neighbors=3, symmetric=False)
 nearest = graph.indices.reshape(len(X), 3)
 for name in ("caffeine", "testosterone", "dopamine"):
     i = int(np.flatnonzero(names == name)[0])

@@ -146,6 +146,19 @@ def test_ours_pass(name):
     check_structured_estimator(estimator, X, Y)
 
 
+@pytest.mark.ecosystem
+@pytest.mark.filterwarnings("ignore")  # of UMAP
+@pytest.mark.parametrize(
+    ("similarity", "X"),
+    [(distances.Levenshtein(), STRINGS), (kernels.GlobalAlignment(), SERIES)],
+    ids=["strings", "series"],
+)
+def test_a_map_by_umap_passes(similarity, X):
+    """No two objects are at distance 0: `transform` would place both at the mean of their places."""
+    pytest.importorskip("umap", reason="umap-learn lays out the graph of neighbours and is not installed")
+    check_structured_estimator(sm.SimilarityMap(similarity, "neighbours", n_neighbors=3), X)
+
+
 @pytest.mark.filterwarnings("ignore:.*(similarity 0 to all|no features at all)")
 @pytest.mark.parametrize("name", SEARCHES)
 def test_searches_pass(name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dask.array
+import dask.bag
 import numpy as np
 import pandas as pd
 import pytest
@@ -168,13 +170,33 @@ def test_saved_detector(method, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors=|n_components=")
-@pytest.mark.parametrize("method", ["neighbors", "reconstruction"])
+@pytest.mark.parametrize("method", ["neighbors", "density", "reconstruction"])
 def test_structured_checks(method):
     words = ["kitten", "mitten", "bitten", "sitting", "fitting", "hitting", "witty", "city", "pity", "kit"]
-    similarity = LEVENSHTEIN if method == "neighbors" else sm.kernels.Spectrum(k=2)
+    similarity = sm.kernels.Spectrum(k=2) if method == "reconstruction" else LEVENSHTEIN
     check_structured_estimator(
         sm.OutlierDetector(similarity, method, n_neighbors=2, n_components=3, novelty=True, random_state=0), words
     )
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_reconstruction_of_a_dask_collection_is_that_in_memory(n_parts):
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("AB"), n)) for n in rng.integers(4, 12, 60)]
+    X = rng.normal(size=(60, 4))
+    bag, rows = dask.bag.from_sequence(words, npartitions=n_parts), dask.array.from_array(X, chunks=(60 // n_parts, 2))
+    for kernel, local, lazy in [(sm.kernels.Spectrum(k=2), words, bag), (sm.kernels.RBF(0.1), X, rows)]:
+        detector = sm.OutlierDetector(kernel, "reconstruction", n_components=8, random_state=0)
+        labels = detector.fit_predict(local)
+        other = clone(detector)
+        np.testing.assert_array_equal(other.fit_predict(lazy), labels)
+        np.testing.assert_array_equal(other.train_scores_, detector.train_scores_)
+        assert other.offset_ == detector.offset_
+        np.testing.assert_array_equal(other._calibration, detector._calibration)
+        assert getattr(other, "n_features_in_", None) == getattr(detector, "n_features_in_", None)
+    with pytest.raises(TypeError, match="method='neighbors' keeps all objects in memory"):
+        sm.OutlierDetector(LEVENSHTEIN).fit(bag)
 
 
 def test_neighbours_only_by_neighbours():

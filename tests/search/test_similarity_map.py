@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+import dask.array
+import dask.bag
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,6 +111,33 @@ def test_the_place_of_an_object_depends_on_it_alone():
         np.testing.assert_array_equal(found.transform(WORDS), found.embedding_)
         alone = np.vstack([found.transform([word]) for word in WORDS[:5]])
         np.testing.assert_array_equal(alone, found.embedding_[:5])
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize("similarity", [SPECTRUM, sm.distances.Levenshtein()], ids=["kernel", "distance"])
+def test_a_map_of_a_dask_bag_is_that_in_memory(similarity, tmp_path):
+    found = sm.SimilarityMap(similarity, n_landmarks=20, random_state=0).fit(WORDS)
+    for n_parts in (1, 7):
+        bag = dask.bag.from_sequence(WORDS, npartitions=n_parts)
+        other = sm.SimilarityMap(similarity, n_landmarks=20, random_state=0).fit(bag)
+        for name in ("embedding_", "axes_", "centre_", "explained_"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(found, name))
+        assert (other.trustworthiness_, other.continuity_) == (found.trustworthiness_, found.continuity_)
+        np.testing.assert_array_equal(other.transform(bag).compute(), found.embedding_)
+    sm.save(other, tmp_path / "map.similia")
+    np.testing.assert_array_equal(sm.load(tmp_path / "map.similia").transform(WORDS), found.embedding_)
+
+
+def test_a_map_of_a_dask_array_is_that_in_memory(monkeypatch):
+    X = RNG.normal(size=(90, 4))
+    found = sm.SimilarityMap(sm.kernels.RBF(0.1), n_landmarks=20, random_state=0).fit_transform(X)
+    lazy = dask.array.from_array(X, chunks=(40, 2))
+    other = sm.SimilarityMap(sm.kernels.RBF(0.1), n_landmarks=20, random_state=0)
+    np.testing.assert_array_equal(other.fit_transform(lazy), found)
+    assert other.n_features_in_ == 4
+    monkeypatch.setattr(similarity_map, "_umap", lambda: Doubled)
+    with pytest.raises(TypeError, match="method='neighbours' needs its objects in memory"):
+        sm.SimilarityMap(sm.kernels.RBF(0.1), "neighbours").fit(lazy)
 
 
 def test_blocks_change_nothing(monkeypatch):

@@ -44,7 +44,7 @@ from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import _KNeighbors
 from similia.objects.sequences import at_least_one
 from similia.similarity import check_kernel, diagonal, evaluate, read_objects
-from similia.sources.dask import lazily, refuse_lazy
+from similia.sources.dask import Distributed, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.floating]
 
@@ -187,8 +187,12 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         self.random_state = random_state
 
     @all_at_once
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Measure the strangeness of n >= 2 training objects, and choose `offset_`; `y` is ignored."""
+        """Measure the strangeness of n >= 2 training objects, and choose `offset_`; `y` is ignored.
+
+        If `method` is "reconstruction", `X` may be a Dask collection: the workers compare objects with the landmarks.
+        """
         self._check()
         self.method_ = self.method
         strangeness = self._fit_span(X) if self.method == "reconstruction" else self._fit_neighbors(X)
@@ -254,6 +258,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
             raise BadParameter("contamination", "'auto' or a number in (0, 0.5]", repr(share))
 
     def _fit_neighbors(self, X: Any) -> Floats:
+        refuse_lazy(
+            X, f"method={self.method!r} keeps all objects in memory; set method='reconstruction', or fit to a sample"
+        )
         self._fit_objects(X)
         n = _at_least(self.objects_, 2)
         k = self.n_neighbors_ = int(at_most(self.n_neighbors, n - 1, "n_neighbors", "other training objects"))
@@ -269,7 +276,6 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         return self._density[indices].mean(axis=1) / self._density
 
     def _fit_span(self, X: Any) -> Floats:
-        refuse_lazy(X, "give objects in memory")
         check_kernel(self.similarity)
         n = _at_least(X, 2)
         s = min(check_positive_int(self.n_components, "n_components"), n // 2)
@@ -302,6 +308,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     def _from_span(self, objects: Any) -> Floats:
         """Return the squared distances of objects, in the layout of the kernel, from the span of the landmarks."""
+        if isinstance(objects, Distributed):
+            return np.concatenate([*objects.map(_far_from_span, self)])
         Z = self.nystroem_._embed(objects).astype(np.float64)
         return np.maximum(diagonal(self.distance_, objects) - np.square(Z).sum(axis=1), 0.0)
 
@@ -312,6 +320,10 @@ def _at_least(X: Any, least: int) -> int:
     if n < least:
         raise BadValue(None, f"holds {n} object (n_samples = {n})", f"at least {least}", "give objects to compare with")
     return n
+
+
+def _far_from_span(part: Any, start: int, detector: OutlierDetector) -> Floats:
+    return detector._from_span(part)
 
 
 def _signs(decision: Floats) -> npt.NDArray[np.int64]:

@@ -372,7 +372,14 @@ def _by_neighbours(join: Join, recall: float, random_state: Any) -> float:
     Return the recall measured on a sample.
     """
     seeds = spawn_seeds(random_state, 2)
-    graph = knn_graph(join.X, join.metric.function, min(_NEIGHBOURS, join.n - 1), method="bits", random_state=seeds[0])
+    graph = knn_graph(
+        join.X,
+        join.metric.function,
+        min(_NEIGHBOURS, join.n - 1),
+        method="bits",
+        symmetric=False,
+        random_state=seeds[0],
+    )
     edges = graph.tocoo()
     pairs = np.stack([np.minimum(edges.row, edges.col), np.maximum(edges.row, edges.col)], axis=1).astype(np.int64)
     pairs = np.unique(pairs, axis=0)

@@ -16,6 +16,7 @@ from similia.core.hashing import digest_of
 from similia.objects import take
 from similia.pipelines import Comparison, each_step, parts_of
 from similia.similarity import Distance, Kernel, Pairwise, diagonal, plain_parameters
+from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
 Index = npt.NDArray[np.int64]
@@ -34,10 +35,14 @@ class Metric(Comparison):
 
     def norms(self, X: Any) -> Floats | None:
         """Return k(x, x) for each object x of `X` if this is a kernel k, or None if it is a distance."""
-        return diagonal(self.function, X) if self.is_kernel else None
+        if not self.is_kernel:
+            return None
+        return np.concatenate([*X.map(_norms, self)]) if isinstance(X, Distributed) else diagonal(self.function, X)
 
     def distances(self, X: Any, Y: Any, norms: Floats | None = None) -> Floats:
         """Return the distances between the objects of `X` and `Y`, shape (n, m); `norms` is ``norms(Y)``, if known."""
+        if isinstance(Y, Distributed):
+            return np.concatenate([*Y.map(_distances_from, self, X)], axis=1)
         values = self.between(X, Y)
         if not self.is_kernel:
             return values
@@ -80,6 +85,14 @@ class Metric(Comparison):
     def kept(self, Y: Any) -> dict[str, Any]:
         """Return what `of_candidates` can reuse for the same `Y`: feature counts if the kernel has them, else {}."""
         return {"counts": self.function.counted(Y)} if getattr(self.function, "reuses_counts", False) else {}
+
+
+def _norms(part: Any, start: int, metric: Metric) -> Floats | None:
+    return metric.norms(part)
+
+
+def _distances_from(part: Any, start: int, metric: Metric, X: Any) -> Floats:
+    return metric.distances(X, part)
 
 
 def parameters_of(function: Any) -> Any:

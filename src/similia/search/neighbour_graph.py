@@ -20,6 +20,13 @@ Every step changes a list only after all objects have read the lists of the step
 blocks nor on threads. Cost: n encodings, n log n for the orders, and a few hundred evaluations for each object. Memory:
 the objects, their codes, three lists for each, and a block of pairs.
 
+Objects of a Dask collection stay on the workers, which compare them: one task for each two partitions that have pairs
+to compare. Codes and lists are in the calling process, and steps 2 and 3 are done there.
+
+With ``connected=True``, distances between the connected components are added: those of a minimum spanning tree of the
+components, where the gap between two components is the least distance between an object of one and an object of the
+other (of a sample, if there are many).
+
 Papers: Dong, Moses & Li, "Efficient k-nearest neighbor graph construction for generic similarity measures", WWW 2011
 (NN-descent); Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, Section 3 (sorted orders
 of permuted bits).
@@ -28,17 +35,19 @@ of permuted bits).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 
 from similia.codes.bits import as_words
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadType, BadValue, warn_user
+from similia.core.errors import BadPair, BadParameter, BadValue, warn_user
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.progress import logger_of, track
@@ -50,11 +59,11 @@ from similia.embeddings.random_objects import Representatives
 from similia.kernels import Spectrum
 from similia.kernels.counts import number_ids
 from similia.objects import n_objects, take
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import at_least_one, concatenate
 from similia.objects.strings import StringBatch
 from similia.pipelines import Pipeline
 from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
-from similia.sources.dask import is_lazy
+from similia.sources.dask import Distributed, Lengths, as_parts, computed, whole_part
 
 _EXACT = 10_000  # objects up to which method="auto" compares all pairs
 _TILE = 2048  # rows of a tile of distances
@@ -69,6 +78,7 @@ _MEASURED, _POOR = 200, 0.9  # objects on which recall is measured, and recall b
 _POSTING, _LONGEST_K = 64, 16  # mean number of strings that share a k-mer, at most, and largest k that is tried
 _READ = 256  # strings with a k-mer that are counted for one of them, at most
 _SHARING = 40  # strings that share most k-mers, compared with each string
+_SAMPLED = 2048  # objects compared to join components, at most
 _GRAIN = 256  # minimum number of objects per thread
 _LOGGER = logger_of(__name__)
 Compare = Callable[[Any, Any], Floats]
@@ -81,7 +91,8 @@ def knn_graph(
     *,
     method: str = "auto",
     encoder: Any = None,
-    symmetric: bool = False,
+    symmetric: bool = True,
+    connected: bool = False,
     random_state: Any = None,
     return_recall: bool = False,
 ) -> Any:
@@ -90,6 +101,8 @@ def knn_graph(
     Parameters
     ----------
     X : collection of n objects
+        Also a Dask bag, a Dask array of vectors, or a column of a Dask data frame: the graph is the same as in memory.
+        Objects stay on the workers, and are compared there; "kmers" also reads the strings into this process.
     similarity : kernel or distance of similia
         A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of two objects in
         `similia.distances.FromFunction`.
@@ -105,22 +118,29 @@ def knn_graph(
         Makes the codes if the method is "bits"; a clone of it is fitted to `X`. The default is `similia.Nystroem` (for
         a kernel) or `similia.D2KE` with random objects of `X` (for a distance), followed by centring and
         `similia.SignRandomProjection`. The default is fitted to at most 10,000 of the objects.
-    symmetric : bool, default=False
-        Whether to store each distance in both directions, as `sklearn.cluster.HDBSCAN` requires. A row then holds
-        `n_neighbors` objects or more. If the graph holds both directions of a pair and their distances differ, the
-        smaller one is stored for both.
+    symmetric : bool, default=True
+        Whether to store each distance in both directions, as umap-learn and HDBSCAN require. Row i then also holds the
+        objects that have i among their nearest, so it has `n_neighbors` entries or more. If the two directions of a
+        pair have different distances, the smaller one is stored for both. With False, each row holds exactly the
+        `n_neighbors` nearest.
+    connected : bool, default=False
+        Whether to add distances between the connected components of the graph, so that it has only one, as HDBSCAN
+        requires. These are the distances of the nearest pairs of objects in different components, one fewer than there
+        are components. If there are more than 2,048 objects, 2,048 of them stand for all, at least one of each
+        component. Needs ``symmetric=True``.
     random_state : int, numpy generator or None, default=None
-        Source of randomness of "bits", and of the objects on which recall is measured. An integer makes results the
-        same for any ``config(max_memory=...)`` and any number of threads.
+        Source of randomness of "bits", of the objects on which recall is measured, and of those that `connected`
+        compares. An integer makes results the same for any ``config(max_memory=...)``, any number of threads and any
+        partitions.
     return_recall : bool, default=False
         Whether to return the measured recall too.
 
     Returns
     -------
     graph : csr_matrix of float64, shape (n, n)
-        Distances. Row i holds the `n_neighbors` nearest objects of object i, without itself, in ascending order of
-        (distance, index). Distances of 0 are stored, as scikit-learn expects: pass the graph to estimators with
-        ``metric="precomputed"``. Unless `symmetric`, ``graph.indices.reshape(n, -1)`` and ``graph.data.reshape(n, -1)``
+        Distances. Row i holds the nearest objects of object i, without itself, in ascending order of (distance, index).
+        Distances of 0 are stored, as scikit-learn expects: pass the graph to estimators with ``metric="precomputed"``.
+        With ``symmetric=False``, ``graph.indices.reshape(n, n_neighbors)`` and ``graph.data.reshape(n, n_neighbors)``
         are the arrays of indices and distances that other libraries take.
     recall : float
         Only with `return_recall`. For "exact", recall is 1.0. For the other methods, it is the mean recall of at most
@@ -132,7 +152,8 @@ def knn_graph(
     ------
     ValueError
         If `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but the objects are not strings,
-        `similarity` is a plain function, or an object has fewer than `n_neighbors` others at a finite distance.
+        `similarity` is a plain function, `connected` is set without `symmetric`, or an object has fewer than
+        `n_neighbors` others at a finite distance.
 
     Warns
     -----
@@ -144,40 +165,58 @@ def knn_graph(
     >>> import similia as sm
     >>> words = ["kitten", "mitten", "sitting", "sunday", "monday", "kitten"]
     >>> graph = sm.search.knn_graph(words, sm.distances.Levenshtein(), n_neighbors=2)
-    >>> graph.indices.reshape(6, 2)[0], graph.data.reshape(6, 2)[0]
+    >>> graph[[0]].indices, graph[[0]].data
+    (array([5, 1, 2], dtype=int32), array([0., 1., 3.]))
+    >>> one_way = sm.search.knn_graph(words, sm.distances.Levenshtein(), n_neighbors=2, symmetric=False)
+    >>> one_way.indices.reshape(6, 2)[0], one_way.data.reshape(6, 2)[0]
     (array([5, 1], dtype=int32), array([0., 1.]))
     """
-    if is_lazy(X):
-        raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
     metric = metric_from(similarity, "similarity")
     check_positive_int(n_neighbors, "n_neighbors")
     if method not in ("auto", "exact", "kmers", "bits"):
         raise BadParameter("method", "'auto', 'exact', 'kmers' or 'bits'", repr(method))
+    if connected and not symmetric:
+        raise BadParameter("connected", "False if symmetric=False", repr(connected), "set symmetric=True")
+    X = as_parts(X, anew=True)
     objects = metric.as_objects(X)
-    if method == "kmers" and not isinstance(objects, StringBatch):
+    strings = isinstance(objects.first() if isinstance(objects, Distributed) else objects, StringBatch)
+    if method == "kmers" and not strings:
         raise BadParameter("method", "'auto', 'exact' or 'bits' for objects that are no strings", repr(method))
     n = at_least_one(objects)
     if n_neighbors >= n:
         raise BadParameter("n_neighbors", f"below {n}, the number of objects", f"{n_neighbors}")
     metric = metric.decided(objects)
-    if method == "exact" or (method == "auto" and n <= _EXACT):
-        recall, (distances, neighbours) = 1.0, _exact(metric, objects, n_neighbors)
-    else:
-        seeds = spawn_seeds(random_state, 3)
-        if method == "kmers" or (method == "auto" and encoder is None and isinstance(objects, StringBatch)):
-            distances, neighbours = _by_kmers(metric, objects, n_neighbors)
-        else:
-            codes = _codes(X, objects, metric, encoder, seeds[0])
-            distances, neighbours = _by_bits(metric, objects, codes, n_neighbors, generator(seeds[1]))
-        if not np.isfinite(distances).all():
-            i = int(np.argmin(np.isfinite(distances).all(axis=1)))
-            raise BadValue(i, f"has fewer than {n_neighbors} others at a distance that is a finite number")
-        recall = _recall(metric, objects, neighbours, generator(seeds[2]))
+    if method == "auto":
+        method = "exact" if n <= _EXACT else "kmers" if strings and encoder is None else "bits"
+    if isinstance(objects, Distributed):  # converted once, for all tasks
+        objects = Distributed(objects.lazy(whole_part), Lengths(objects.lengths)).kept()
+    seeds = spawn_seeds(random_state, 4)
+    distances, neighbours = _nearest(metric, X, objects, n_neighbors, method, encoder, seeds)
+    recall = 1.0 if method == "exact" else _recall(metric, objects, neighbours, generator(seeds[2]))
     limits = np.arange(0, n * n_neighbors + 1, n_neighbors)
     graph = sp.csr_matrix((distances.ravel().astype(np.float64), neighbours.ravel(), limits), shape=(n, n))
     if symmetric:
         graph = _in_both_directions(graph)
+    if connected:
+        graph = _joined(graph, metric, objects, n_neighbors, method, seeds)
     return (graph, recall) if return_recall else graph
+
+
+def _nearest(
+    metric: Metric, X: Any, objects: Any, k: int, method: str, encoder: Any, seeds: list[Any]
+) -> tuple[Floats, npt.NDArray[np.integer]]:
+    """Return the distances and positions of (nearly) the `k` nearest other objects of each object, both (n, k)."""
+    if method == "exact":
+        return _exact_apart(metric, objects, k) if isinstance(objects, Distributed) else _exact(metric, objects, k)
+    if method == "kmers":
+        distances, neighbours = _by_kmers(metric, objects, k)
+    else:
+        codes = _codes(X, objects, metric, encoder, seeds[0])
+        distances, neighbours = _by_bits(metric, objects, codes, k, generator(seeds[1]))
+    if not np.isfinite(distances).all():
+        i = int(np.argmin(np.isfinite(distances).all(axis=1)))
+        raise BadValue(i, f"has fewer than {k} others at a distance that is a finite number")
+    return distances, neighbours
 
 
 def _in_both_directions(graph: sp.csr_matrix) -> sp.csr_matrix:
@@ -192,6 +231,59 @@ def _in_both_directions(graph: sp.csr_matrix) -> sp.csr_matrix:
     order = np.lexsort((columns, values, rows))
     limits = np.searchsorted(rows, np.arange(graph.shape[0] + 1))
     return sp.csr_matrix((values[order], columns[order], limits), shape=graph.shape)
+
+
+# ---- one component
+def _joined(graph: sp.csr_matrix, metric: Metric, X: Any, k: int, method: str, seeds: list[Any]) -> sp.csr_matrix:
+    """Return the graph with distances between its connected components, which make it connected.
+
+    If there are too many components to compare, a graph of neighbours of one object of each comes first.
+    """
+    rng = generator(seeds[3])
+    while True:
+        n_components, component = connected_components(graph, directed=False)
+        if n_components == 1:
+            return graph
+        order = rng.permutation(len(component))
+        one_of_each = order[np.unique(component[order], return_index=True)[1]]
+        if n_components > _SAMPLED:
+            some = take(X, one_of_each)
+            distances, found = _nearest(metric, some, some, k, method, None, seeds)
+            left, right, values = np.repeat(one_of_each, k), one_of_each[found].ravel(), distances.ravel()
+        else:
+            others = order[~np.isin(order, one_of_each)][: _SAMPLED - n_components]
+            some = np.sort(np.concatenate([one_of_each, others]))
+            some = some[np.argsort(component[some], kind="stable")]
+            a, b, values = _tree_of(metric, take(X, some), component[some])
+            left, right = some[a], some[b]
+        entries = graph.tocoo()
+        pairs = [entries.row, left], [entries.col, right]
+        both = sp.coo_matrix((np.r_[entries.data, values], tuple(map(np.concatenate, pairs))), shape=graph.shape)
+        graph = _in_both_directions(both)
+
+
+def _tree_of(metric: Metric, X: Any, component: Index) -> tuple[Index, Index, Floats]:
+    """Return the pairs of objects, and their distances, that join components as a minimum spanning tree does.
+
+    `component` is the component of each object, in ascending order.
+    """
+    D = metric.distances(X, X).astype(np.float64)
+    D = np.minimum(D, D.T)
+    starts = np.flatnonzero(np.diff(component, prepend=-1))
+    gaps = np.minimum.reduceat(np.minimum.reduceat(D, starts, axis=0), starts, axis=1)
+    c = len(starts)
+    parent, least, outside = np.zeros(c, np.int64), gaps[0].copy(), np.arange(c) > 0
+    pairs, ends = [], np.r_[starts[1:], len(D)]
+    for _ in range(c - 1):  # Prim's algorithm; that of scipy takes gaps of 0 for none
+        b = int(np.argmin(np.where(outside, least, np.inf)))
+        a, outside[b] = parent[b], False
+        block = D[starts[a] : ends[a], starts[b] : ends[b]]
+        i, j = np.unravel_index(block.argmin(), block.shape)
+        pairs.append((starts[a] + i, starts[b] + j))
+        closer = gaps[b] < least
+        parent[closer], least[closer] = b, gaps[b][closer]
+    left, right = np.array(pairs, np.int64).T
+    return left, right, D[left, right]
 
 
 # ---- all pairs
@@ -248,10 +340,50 @@ def _tiles(metric: Metric, X: Any, n: int, norms: Any) -> Iterator[tuple[Index, 
                 yield rows, columns, np.ascontiguousarray(between(take(X, columns), right))
 
 
+def _exact_apart(metric: Metric, X: Distributed, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
+    """Return what `_exact` returns, for objects in partitions: one task for each two blocks of objects."""
+    import dask
+
+    blocks = X.blocks(_TILE)
+    starts = np.cumsum([0, *blocks.lengths])
+    best, which = np.full((len(X), k), np.inf), np.full((len(X), k), len(X), np.int64)
+    for i in track(range(len(blocks.lengths)), "neighbours", len(blocks.lengths)):
+        columns = range(i, len(blocks.lengths))
+        tasks = [blocks.of_two(_nearest_of_two, i, j, starts[j] - starts[i], k, metric) for j in columns]
+        for j, sides in zip(columns, dask.compute(*tasks), strict=True):
+            for own, other, (distances, positions) in zip((i, j), (j, i), sides, strict=False):
+                rows = slice(starts[own], starts[own + 1])
+                values, places = np.hstack([best[rows], distances]), np.hstack([which[rows], positions + starts[other]])
+                order = np.lexsort((places, values))[:, :k]
+                best[rows], which[rows] = (np.take_along_axis(a, order, 1) for a in (values, places))
+    return best, which
+
+
+def _nearest_of_two(A: Any, start: int, B: Any, apart: int, k: int, metric: Metric) -> list[Any]:
+    """Return the nearest objects of B for each of A, and of A for each of B; once if B is A, no object its own."""
+    from similia.learn.series_neighbors import search_for
+
+    n, m = n_objects(A), n_objects(B)
+    if apart == 0:
+        return [_exact(metric, A, min(k, n - 1))] if n > 1 else []
+    function = metric.function
+    forth, back = search_for(function, A, B), search_for(function, B, A)
+    if forth is not None and back is not None:
+        return [forth(function, A, B, min(k, m)), back(function, B, A, min(k, n))]
+    D = metric.distances(A, B)
+    found = []
+    for tile, most in ((D, min(k, m)), (D.T if metric.symmetric else metric.distances(B, A), min(k, n))):
+        best, which = np.full((len(tile), most), np.inf), np.zeros((len(tile), most), np.int32)
+        _merge_tile(np.ascontiguousarray(tile), 0, len(tile), best, which, 0, len(tile))
+        found.append((best, which - len(tile)))
+    return found
+
+
 # ---- by k-mers
-def _by_kmers(metric: Metric, X: StringBatch, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
+def _by_kmers(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
     """Return the distances and positions of (nearly) the `k` nearest other strings of each string, both (n, k)."""
     n, compare = len(X), _compare(metric, X)
+    X = concatenate([*X.map(whole_part)]) if isinstance(X, Distributed) else X
     lists = _Lists(n, min(n - 1, max(_SPARE, 2 * k)))
     strings = X.tolist()
     order = np.array(sorted(range(n), key=strings.__getitem__), np.int64)
@@ -288,7 +420,7 @@ def _codes(X: Any, objects: Any, metric: Metric, encoder: Any, seed: int | None)
     """Return packed bits of the objects, by a clone of `encoder` or the default encoder."""
     if encoder is not None:
         check_encoder(encoder)
-        return check_codes(clone(encoder).fit(X).transform(X), "the encoder's output")
+        return check_codes(computed(clone(encoder).fit(X).transform(X)), "the encoder's output")
     from sklearn.preprocessing import StandardScaler
 
     n = n_objects(objects)
@@ -302,7 +434,7 @@ def _codes(X: Any, objects: Any, metric: Metric, encoder: Any, seed: int | None)
 
     centre, signs = StandardScaler(with_std=False), SignRandomProjection(_N_BITS, random_state=seeds[1])
     steps = Pipeline([("vectors", first), ("centre", centre), ("bits", signs)]).fit(take(objects, some))
-    return check_codes(steps.transform(objects), "the encoder's output")
+    return check_codes(computed(steps.transform(objects)), "the encoder's output")
 
 
 class _Lists:
@@ -364,13 +496,49 @@ def _window(order: Index, lists: _Lists, reach: int) -> Callable[..., None]:
 
 def _compare(metric: Metric, X: Any) -> Compare:
     """Return a function that computes the distances of the pairs ``X[rows[t]], X[columns[t]]``, `rows` ascending."""
-    norms, kept = metric.norms(X), metric.kept(X)
+    norms = metric.norms(X)
+    pairs = partial(_pairs_apart, metric, X)
+    if not isinstance(X, Distributed):
+        pairs = partial(metric.pairs, X, kept=metric.kept(X))
 
     def compare(rows: Index, columns: Index) -> Floats:
-        values = metric.pairs(X, rows, columns, kept)
+        values = pairs(rows, columns)
         return values if norms is None else feature_distances(values, norms[rows], norms[columns])
 
     return compare
+
+
+def _pairs_apart(metric: Metric, X: Distributed, rows: Index, columns: Index) -> Floats:
+    """Return what `Metric.pairs` returns, for objects in partitions: one task for each two partitions with pairs."""
+    import dask
+
+    starts = np.cumsum([0, *X.lengths])
+    left, right = (np.searchsorted(starts, which, "right") - 1 for which in (rows, columns))
+    order = np.lexsort((right, left))  # stable: rows stay in ascending order
+    changed = np.flatnonzero(np.diff(left[order] * len(starts) + right[order], prepend=-1))
+    tasks = []
+    for part in np.split(order, changed[1:]) if len(order) else []:
+        i, j = left[part[0]], right[part[0]]
+        places = rows[part] - starts[i], columns[part] - starts[j]
+        tasks.append(X.of_two(_pairs_of_two, i, j, starts[j] - starts[i], *places, metric))
+    found = np.empty(len(rows))
+    found[order] = np.concatenate([[], *dask.compute(*tasks)])
+    return found
+
+
+def _pairs_of_two(A: Any, start: int, B: Any, apart: int, rows: Index, columns: Index, metric: Metric) -> Floats:
+    """Return kernel values or distances of the pairs ``A[rows[t]], B[columns[t]]``.
+
+    B begins `apart` objects after A.
+    """
+    (left, rows), (right, columns) = (np.unique(which, return_inverse=True) for which in (rows, columns))
+    X = concatenate([take(A, left), take(B, right)])
+    try:
+        return metric.pairs(X, rows, columns + len(left), metric.kept(X))
+    except BadPair as error:
+        numbers = np.r_[left, right + apart]
+        i, j = error.index
+        raise error.changed(index=(int(numbers[i]), int(numbers[j])), names="X[{}] and X[{}]") from error.__cause__
 
 
 def _by_bits(

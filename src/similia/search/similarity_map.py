@@ -57,7 +57,7 @@ from similia.objects.sequences import at_least_one
 from similia.search.metric import Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
 from similia.similarity import ComparesObjects, read_objects
-from similia.sources.dask import lazily, refuse_lazy
+from similia.sources.dask import Distributed, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 10_000  # objects whose vectors are in memory at a time; the axes are fitted to as many
@@ -173,12 +173,17 @@ class SimilarityMap(ComparesObjects, Transformer):
         self.n_neighbors = n_neighbors
 
     @all_at_once
+    @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks, fit the axes, and place the n objects of `X`; `y` is ignored, but must have length n."""
+        """Choose landmarks, fit the axes, and place the n objects of `X`; `y` is ignored, but must have length n.
+
+        If method is "landmarks", `X` may be a Dask collection: the workers compare objects with the landmarks.
+        """
         self._fit(X, y)
         return self
 
     @all_at_once
+    @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Fit and return the coordinates of the training objects, shape (n, 2)."""
         self._fit(X, y)
@@ -198,7 +203,10 @@ class SimilarityMap(ComparesObjects, Transformer):
         umap = _umap() if self.method == "neighbours" else None
         k = check_positive_int(self.n_neighbors, "n_neighbors")
         s = check_positive_int(self.n_landmarks, "n_landmarks")
-        refuse_lazy(X, "a map needs its objects in memory; fit to a sample, then transform the collection")
+        if umap is not None:
+            refuse_lazy(
+                X, "method='neighbours' needs its objects in memory; fit to a sample, or set method='landmarks'"
+            )
         X = read_objects(self, self.similarity, X, reset=True)
         n = at_least_one(X)
         if y is not None and n_objects(y) != n:
@@ -217,7 +225,7 @@ class SimilarityMap(ComparesObjects, Transformer):
         self._n_features_out = 2
         self.embedding_, self.objects_ = self._place(X), None
         if umap is not None:
-            graph = knn_graph(X, metric.function, min(k, n - 2), random_state=seeds[3])
+            graph = knn_graph(X, metric.function, min(k, n - 2), symmetric=False, random_state=seeds[3])
             self.embedding_, self.objects_ = _laid_out(umap, graph, self.embedding_, seeds[4]), X
         rows = _drawn(n, max(_MEASURED, min(_MOST_MEASURED, _PAIRS_MEASURED // n)), seeds[2])
         self.trustworthiness_, self.continuity_ = self._kept_at(rows, metric, X)
@@ -266,6 +274,8 @@ class SimilarityMap(ComparesObjects, Transformer):
 
     def _place(self, X: Any) -> Floats:
         """Return the coordinates of objects in the layout of the similarity."""
+        if isinstance(X, Distributed):
+            return np.concatenate([*X.map(_placed, self)])
         n = at_least_one(X)
         out = np.empty((n, 2))
         for start in track(range(0, n, _BLOCK), "SimilarityMap", -(-n // _BLOCK)):
@@ -295,6 +305,10 @@ class SimilarityMap(ComparesObjects, Transformer):
 
     def _example(self) -> Any:
         return take(self.features_.landmarks_, [0])
+
+
+def _placed(part: Any, start: int, fitted: SimilarityMap) -> Floats:
+    return fitted._place(part)
 
 
 def interpolated(distances: Floats, places: Floats) -> Floats:

@@ -156,6 +156,15 @@ class Distributed(Source):
         step = 4 * _n_workers() if few else len(tasks)
         return chain.from_iterable(dask.compute(*tasks[i : i + step]) for i in range(0, len(tasks), step))
 
+    def of_two(self, function: Callable[..., Any], i: int, j: int, *args: Any) -> Any:
+        """Return ``function(part i, start, part j, *args)`` as a delayed value; `start` is the position of part i."""
+        from dask import delayed
+
+        convert = delayed(_convert, pure=False, traverse=False)
+        other = convert(self.parts[j], self.converters) if self.converters else self.parts[j]
+        call, *rest = (delayed(value, pure=False, traverse=False) for value in (function, *args))
+        return self._task(call, i, other, *rest)
+
     def converted(self, convert: Converter) -> Self:
         """Return a collection with the parts ``convert(part)``; each task that uses a part converts it first."""
         return type(self)(self.parts, self._lengths, (*self.converters, convert), self.meta)
