@@ -2,7 +2,7 @@
 
     SIMILIA_DATA=... SIMILIA_GRAKEL_PYTHON=... SIMILIA_TORCHHD_PYTHON=... SIMILIA_RIVALS_PYTHON=... \\
         SIMILIA_CHEM_PYTHON=... SIMILIA_EMLEARN_PYTHON=... SIMILIA_HDCC=... SIMILIA_UMAP_PYTHON=... \\
-        python benchmarks/run.py --output docs/benchmarks.md
+        SIMILIA_GPYTORCH_PYTHON=... python benchmarks/run.py --output docs/benchmarks.md
 
 Without the variables, the rows that need them are skipped. Names of benchmarks run only these.
 """
@@ -63,6 +63,7 @@ interpreters of their own, which these variables name; rows whose rival is missi
 | `SIMILIA_HDCC` | a folder, not an interpreter: `pereverges/hdcc` at commit 0d8e57c |
 | `SIMILIA_PYNNDESCENT_PYTHON` | `pynndescent` |
 | `SIMILIA_UMAP_PYTHON` | `umap-learn` |
+| `SIMILIA_GPYTORCH_PYTHON` | `gpytorch` |
 """
 
 

@@ -42,6 +42,15 @@ process = sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=2, normalize=True)).
 mean, std = process.predict(test[:40], return_std=True)
 real = np.array([sum(letter in "GC" for letter in x) / 60 for x in test[:40]])
 
+# %%
+# For classes, a Gaussian process gives probabilities. Strings that are like no training string, such as the strange
+# ones above, get probabilities nearer to the middle.
+junction = y[order] != "n"
+classifier = sm.GaussianProcessClassifier(sm.kernels.WeightedDegree(degree=5), random_state=0)
+classifier.fit(train, junction[:1500])
+for name, strings in (("usual", test), ("strange", strange)):
+    print(f"{classifier.predict_proba(strings).max(axis=1).mean():.2f}: mean largest probability of {name} stretches")
+
 fig = plt.figure(figsize=(6.8, 4.8))
 axes = [*fig.subplot_mosaic("AB;CC", height_ratios=[1, 1.3]).values()]
 axes[0].hist([p_usual, p_strange], 20, density=True, label=["usual", "strange"])

@@ -23,26 +23,41 @@ values of a, since s^2 may be many times the variance of the noise.
 
 With m landmarks, the Nyström approximation Q replaces K, and the lower bound of Titsias (2009) replaces the evidence.
 This bound subtracts tr(K - Q) / (2 a), so that noise cannot explain what the approximation loses.
+
+**Weights of a sum.** Let K = sum_i w_i K_i. For given a and s^2, the derivative of log p(y) by w_i is
+
+.. math::
+    \tfrac12 \left(s^{-2} \alpha^T K_i\, \alpha - \mathrm{tr}\,(G K_i) + \tau\, 1^T G K_i G\, 1\right),
+    \qquad \alpha = G\,(y - \mu),
+
+where tau = 1 / 1^T G 1 if mu is integrated out, and 0 otherwise. It is also the derivative of the evidence, averaged
+over the components, up to the change of the grid of a with the mean k(x, x). As the evidence does not change if all
+w_i grow by one factor, this change follows from the other derivatives. L-BFGS climbs the evidence over log w_i.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln
 
+from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter
+from similia.core.progress import track
 from similia.embeddings.gram import row_blocks
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.student_mixture import StudentMixture
-from similia.objects import n_objects, take
+from similia.objects import take
 from similia.similarity import diagonal
+from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,6 +69,9 @@ _NODES = 30  # maximum number of values of a after quadrature
 _LEFT_OUT = 64  # maximum number of values of a with which each target is predicted from the others
 _NEGLIGIBLE = 1e-16  # of the largest weight: values of a with smaller weights are left out
 _RANK = 1e-13  # eigenvalues of smaller size, in units of the largest, count as 0
+_LEAST_SHARE, _FAINT = 1e-6, 1e-3  # of the largest share of a kernel in a sum: the least, and those that may be 0
+_ALONE = 0.01  # share of all other kernels where one kernel starts almost alone
+_FLAT = 1e-3  # slope of the evidence by the logarithm of a weight at which the search for weights ends
 _TOO_NEGATIVE = (
     "the kernel has eigenvalues too far below 0 for a Gaussian process; take a positive semi-definite kernel, or set "
     "n_landmarks to a number: landmarks leave out such eigenvalues"
@@ -149,19 +167,22 @@ class AllPairs(Decomposition):
 
 
 class Landmarks(Decomposition):
-    """The Nyström approximation of the Gram matrix, decomposed by sums over blocks of objects."""
+    """The Nyström approximation of the Gram matrix, decomposed by sums over blocks of objects.
+
+    The objects may be a `Distributed`: its workers compute features and their sums.
+    """
 
     def __init__(self, embedding: Nystroem, objects: Any, y: Floats) -> None:
         self.embedding, self.objects, self.n, self.y = embedding, objects, len(y), y
         self.kept = embedding.landmarks_, embedding.landmark_indices_
-        own = diagonal(embedding.kernel_, objects)
-        self.unit = float(own.mean()) or 1.0
-        products, sums, held = np.zeros((embedding.rank_, embedding.rank_)), np.zeros((embedding.rank_, 2)), []
-        for rows, features in self._features():
-            products += features.T @ features
-            sums += features.T @ np.column_stack([y[rows], np.ones(len(rows))])
-            held.append((features**2).sum(axis=1))
-        self.lost = np.maximum(own - np.concatenate(held), 0.0)
+        products, sums, own, lost = np.zeros((embedding.rank_, embedding.rank_)), np.zeros((embedding.rank_, 2)), [], []
+        for part in self._over_blocks(_sums, embedding, along=[np.column_stack([y, np.ones(self.n)])]):
+            products += part[0]
+            sums += part[1]
+            own.append(part[2])
+            lost.append(part[3])
+        self.unit = float(np.concatenate(own).mean()) or 1.0
+        self.lost = np.maximum(np.concatenate(lost), 0.0)
         values, vectors = eigh(products)
         large = values > _RANK * values.max(initial=0.0)
         self.values, roots = values[large], np.sqrt(values[large])
@@ -171,13 +192,31 @@ class Landmarks(Decomposition):
 
     def rows(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
         """Yield blocks of positions and the rows of U for them."""
-        for rows, features in self._features():
-            yield rows, features @ self._to_rows
+        start = 0
+        for U in self._over_blocks(_coordinates, self.embedding, self._to_rows):
+            yield np.arange(start, start + len(U)), U
+            start += len(U)
 
-    def _features(self) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-        width = 3 * len(self.embedding.components_) + 6 * _LEFT_OUT
-        for rows in row_blocks(n_objects(self.objects), 8 * width, 2**13):
-            yield rows, np.asarray(self.embedding.transform(take(self.objects, rows)), dtype=np.float64)
+    def _over_blocks(self, function: Callable[..., Any], *args: Any, along: Sequence[Floats] = ()) -> Iterator[Any]:
+        """Yield ``function(block, start, *slices, *args)`` for blocks of objects, as `Distributed.map` does."""
+        size = rows_per_block(8 * (3 * len(self.embedding.components_) + 6 * _LEFT_OUT), 2**13)
+        if isinstance(self.objects, Distributed):
+            yield from self.objects.blocks(size).map(function, *args, along=along, few=True)
+            return
+        for start in range(0, self.n, size):
+            rows = np.arange(start, min(start + size, self.n))
+            yield function(take(self.objects, rows), start, *(array[rows] for array in along), *args)
+
+
+def _sums(part: Any, start: int, both: Floats, embedding: Nystroem) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return F^T F and F^T [y, 1] for the features F of a block, k(x, x), and k(x, x) - q(x, x)."""
+    features, own = np.asarray(embedding.transform(part), dtype=np.float64), diagonal(embedding.kernel_, part)
+    return features.T @ features, features.T @ both, own, own - (features**2).sum(axis=1)
+
+
+def _coordinates(part: Any, start: int, embedding: Nystroem, to_rows: Floats) -> Floats:
+    """Return the rows of U for a block."""
+    return np.asarray(embedding.transform(part), dtype=np.float64) @ to_rows
 
 
 def most_likely(prior: Decomposition, noise: float | None) -> Posterior:
@@ -229,6 +268,65 @@ def integrated(prior: Decomposition, noise: float | None) -> Posterior:
         _components(prior, np.clip(nodes, logs[0], logs[-1]), shares, noise),
         _components(prior, logs[few], weights[few] / weights[few].sum(), noise),
     )
+
+
+def best_weights(
+    grams: Sequence[Floats], y: Floats, estimate: Callable[[Decomposition], Posterior]
+) -> tuple[Floats, Posterior, AllPairs]:
+    """Return weights of the sum of p Gram matrices with the largest evidence, shape (p,), and what they give.
+
+    The search starts from equal shares in the mean k(x, x) or, if that has a larger evidence, from one matrix almost
+    alone, and ends in a local maximum. Matrices whose share is then below 0.001 of the largest get the weight 0, unless
+    that lowers the evidence. The mean k(x, x) of the weighted sum is 1.
+    """
+    units = np.array([float(np.trace(K)) / len(K) for K in grams])
+    used = units > 0
+
+    def at(shares: Floats) -> tuple[Floats, Posterior, AllPairs]:
+        weights = np.divide(shares, units, out=np.zeros(len(units)), where=used) / (shares[used].sum() or 1.0)
+        prior = AllPairs(sum(w * K for w, K in zip(weights, grams, strict=True)), y)
+        return weights, estimate(prior), prior
+
+    def fall(logs: Floats) -> tuple[float, Floats]:
+        next(steps)
+        weights, found, prior = at(np.exp(logs) * used)
+        slopes = weights * weight_slopes(prior, found.components, grams)
+        return -found.evidence, weights * units * slopes.sum() - slopes
+
+    starts = [np.zeros(len(grams)), *np.log(_ALONE) * (1 - np.eye(len(grams))[used])]
+    bound = -np.log(_LEAST_SHARE)
+    with closing(track(count(), "weights")) as steps:
+        heights = [at(np.exp(logs) * used)[1].evidence for logs in starts]
+        start = starts[int(np.argmax(heights))]
+        logs = minimize(
+            fall, start, jac=True, method="L-BFGS-B", bounds=[(-bound, bound)] * len(grams),
+            options={"ftol": 0.0, "gtol": _FLAT, "maxiter": 100},
+        ).x  # fmt: skip
+    shares = np.exp(logs - logs.max()) * used
+    best = at(shares)
+    if (shares < _FAINT).any():
+        sparse = at(np.where(shares < _FAINT, 0.0, shares))
+        best = sparse if sparse[1].evidence >= best[1].evidence else best
+    return best
+
+
+def weight_slopes(prior: AllPairs, components: Components, grams: Sequence[Floats]) -> Floats:
+    """Return the derivatives of the evidence by the weights of the Gram matrices in their sum, with a fixed grid of a.
+
+    All weights must be positive, so that no matrix has a part outside the span of the eigenvectors of the sum.
+    """
+    c, U = components, prior.basis
+    shares = 1 / (prior.values[:, None] + c.ratios)
+    ours = U @ (shares * (prior.coordinates[:, :1] - c.means * prior.coordinates[:, 1:]))
+    ones = U @ (shares * prior.coordinates[:, 1:]) * np.sqrt(c.mean_variances)
+
+    def slope(K: Floats) -> float:
+        turned = K @ U
+        turned *= U
+        explained = (ours * (K @ ours)).sum(axis=0) / c.scales + (ones * (K @ ones)).sum(axis=0)
+        return 0.5 * float(c.weights @ (explained - turned.sum(axis=0) @ shares))
+
+    return np.array([slope(K) for K in grams])
 
 
 def _components(prior: Decomposition, logs: Floats, weights: Floats, noise: float | None) -> Components:

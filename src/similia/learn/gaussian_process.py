@@ -19,24 +19,28 @@ where Z holds all training objects, or the landmarks, and B is a matrix that `fi
 are linear in z, and k_x^T G k_x = sum_j z_j^2 / (l_j + a). So all components share the product with B, and the mean of
 the mixture is k(x, Z) w plus a constant, with one vector w.
 
-Cost of `fit`: n^2 kernel values and about 10 n^3 operations, or about 3 n m kernel values and 10 n m^2 operations in
+Cost of `fit`: n^2 kernel values and about 10 n^3 operations (for open weights of a sum of p kernels, p n^2 values, and
+(10 + 2 p) n^3 operations in each of 20 to 40 steps), or about 3 n m kernel values and 10 n m^2 operations in
 blocks. A prediction takes one kernel value for each object in Z; its variance takes two operations for each entry of B.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin, clone
-from sklearn.model_selection import ParameterGrid
+from sklearn.base import RegressorMixin
 
 from similia.core.config import check_memory
 from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.products import row_product
+from similia.core.progress import track
 from similia.core.state import Sizes, array, count, objects, optional, reads, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
@@ -51,17 +55,29 @@ from similia.core.validation import (
 from similia.embeddings.gram import kernel_values
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.conformal import checked_coverage
-from similia.learn.evidence import AllPairs, Landmarks, Posterior, cholesky_factor, integrated, left_out, most_likely
+from similia.learn.evidence import (
+    AllPairs,
+    Decomposition,
+    Landmarks,
+    Posterior,
+    best_weights,
+    cholesky_factor,
+    integrated,
+    left_out,
+    most_likely,
+)
+from similia.learn.kernel_grid import KernelGrid
 from similia.learn.kernel_machines import KernelMachine
 from similia.learn.student_mixture import StudentMixture, inflation
 from similia.learn.targets import checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import check_kernel, decided, diagonal, precision, read_objects
-from similia.sources.dask import ScoresParts, lazily, refuse_lazy
+from similia.similarity import diagonal, precision, read_objects
+from similia.sources.dask import Distributed, ScoresParts, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+Estimate = Callable[[Decomposition], Posterior]
 _EXACT = 5000  # maximum number of objects for an exact fit, if `n_landmarks` is "auto"
 _LANDMARKS = 1000  # number of landmarks for more objects
 _LEAST = 5  # smallest number of targets to integrate over scale and noise: with fewer, variances are infinite
@@ -69,7 +85,7 @@ _JITTER = 1e-10  # added to the diagonal of a covariance before its factorisatio
 
 
 class GaussianProcess(KernelMachine):
-    """Base of regression and classification: tries parameters of the kernel, reads objects, takes landmarks."""
+    """Base of regression and classification: parameters that both have, landmarks, k(x, x)."""
 
     parameters: Any
     n_landmarks: Any
@@ -77,31 +93,30 @@ class GaussianProcess(KernelMachine):
     objects_: Any
     indices_: Index
 
-    def _kernels(self) -> list[Any]:
-        """Return copies of the kernel with each combination of `parameters`."""
-        check_kernel(self.kernel)
-        if self.parameters is None:
-            return [self.kernel]
-        if not isinstance(self.parameters, dict) or not self.parameters or not hasattr(self.kernel, "set_params"):
-            raise BadParameter(
-                "parameters", "a dictionary of parameters of the kernel and lists of values to try",
-                short(self.parameters), "such as {'k': [2, 3, 4]}",
-            )  # fmt: skip
-        return [clone(self.kernel).set_params(**values) for values in ParameterGrid(self.parameters)]
-
-    def _objects(self, kernel: Any, X: Any) -> tuple[Any, Any, int]:
-        """Return (kernel with all parameters set, objects in its layout, their number)."""
-        refuse_lazy(X, "several passes over the objects are needed")
-        kernel = detached(decided(kernel, X))
-        objects = read_objects(self, kernel, X, reset=True)
-        return kernel, objects, at_least_one(objects)
-
     def _embedding(self, kernel: Any, objects: Any, n_landmarks: int) -> Nystroem:
         return Nystroem(kernel, n_landmarks, "rpcholesky", random_state=self.random_state).fit(objects)
 
     def _self_values(self, X: Any) -> Floats:
         """Return k(x, x) of m objects, shape (m,)."""
         return diagonal(self.kernel_, read_objects(self, self.kernel_, X, reset=False))
+
+
+class Candidate(NamedTuple):
+    """A kernel to try, objects in its layout, its combination of parameters, and targets with the mean 0."""
+
+    kernel: Any
+    objects: Any
+    values: dict[str, Any]
+    targets: Floats
+
+
+class Fitted(NamedTuple):
+    """The fit of one kernel to the objects."""
+
+    posterior: Posterior
+    prior: AllPairs | Landmarks
+    kernel: Any
+    objects: Any
 
 
 def _regressor_fits(state: dict[str, Any], sizes: Sizes) -> bool:
@@ -131,6 +146,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     parameters : dict of str to list, optional
         Parameters of the kernel and the values to try, as for scikit-learn's `ParameterGrid`: ``{"k": [2, 3, 4]}``.
         `fit` takes the combination with the largest evidence (the likelihood of the targets), without cross-validation.
+        If the kernel is a `Sum` or `Product`, combinations share the Gram matrices of the parts that they leave as they
+        are. For a `Sum`, ``{"weights": "auto"}`` finds the weights by the gradient of the evidence. This needs a fit to
+        all pairs of objects, and an eigendecomposition for each of 20 to 40 steps. The weights make the mean k(x, x) of
+        the training objects 1, and the weight of a part that does not help is 0.
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the targets. "auto" estimates it.
     n_landmarks : int, None or "auto", default="auto"
@@ -201,7 +220,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
         - there are too few targets for "integrated": fewer than five with ``noise="auto"``, fewer than two otherwise;
         - all targets are equal and `noise` is "auto";
-        - without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``;
+        - without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; with open weights of
+          a sum, as many as it has parts, and six;
+        - weights are open (``"auto"``), but the kernel is no `Sum`, or there are landmarks;
         - the kernel is far from positive semi-definite: the Gram matrix has negative eigenvalues even after the
           largest variance of the noise that `fit` tries is added to its diagonal;
         - `noise` is too small for the targets: even at the largest scale that `fit` tries, signal and noise together
@@ -209,6 +230,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
     Notes
     -----
+    With several combinations, Gram matrices of parts are kept as long as they fit into ``config(max_memory=...)``
+    beside the five. The search for weights starts from equal shares of the parts in the mean k(x, x) or, if that has a
+    larger evidence, from one part almost alone. It ends in a local maximum.
+
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
 
@@ -237,6 +262,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     (array([2.]), array([0.1]))
     >>> model.predict_interval(["CCAA"], coverage=0.95).round(1)
     array([[1.8, 2.2]])
+    >>> letters = sm.kernels.Sum([sm.kernels.Spectrum(k=1), sm.kernels.Spectrum(k=3)])
+    >>> model = sm.GaussianProcessRegressor(letters, {"weights": "auto"}, noise=0.1).fit(X, y)
+    >>> model.kernel_.weights[1]  # words of three letters do not help
+    0.0
     """
 
     def __init__(
@@ -251,30 +280,38 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         self.hyperparameters = hyperparameters
 
     @all_at_once
+    @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Estimate scale, noise and parameters of the kernel for n objects with the targets `y`, n numbers."""
+        """Estimate scale, noise and parameters of the kernel for n objects with the targets `y`, n numbers.
+
+        `X` may be a Dask collection. With landmarks, its workers compute the features and sum over the objects; `X` is
+        read several times, so call its method ``persist`` first if reading is slow. Without landmarks, all objects are
+        loaded.
+        """
         noise = None
         if not (isinstance(self.noise, str) and self.noise == "auto"):
             hint = '; "auto" estimates it; for exact targets, give a thousandth of their standard deviation'
             noise = check_positive(self.noise, "noise", hint=hint)
         check_choice(self.hyperparameters, "hyperparameters", ("integrated", "maximized"))
-        estimate = integrated if self.hyperparameters == "integrated" else most_likely
-        best: tuple[Any, ...] | None = None
-        with one_blas_thread():  # so that the choice does not depend on the number of threads
-            for kernel in self._kernels():
-                kernel, objects, n = self._objects(kernel, X)
+        choice = integrated if self.hyperparameters == "integrated" else most_likely
+        grid, best = KernelGrid(self.kernel, self.parameters), None
+        steps = track(range(2 * len(grid) + 1), "Gaussian process", 2 * len(grid) + 1)
+        with closing(steps), one_blas_thread():  # so that the choice does not depend on the number of threads
+            for kernel, objects, values in grid.read(self, X):
+                n = at_least_one(objects)
                 targets = checked_targets(check_labels(y, n), n, "GaussianProcessRegressor")
                 self._check_targets(targets, noise)
-                prior = self._prior(kernel, objects, n, targets - targets.mean())
-                found = estimate(prior, noise)
-                if best is None or found.evidence > best[0].evidence:
-                    best = found, kernel, objects, prior
-                del prior
+                candidate = Candidate(kernel, objects, values, targets - targets.mean())
+                found = self._fitted(grid, candidate, partial(choice, noise=noise), steps)
+                if best is None or found.posterior.evidence > best.posterior.evidence:
+                    best = found
+                del found
             assert best is not None
-            found, self.kernel_, objects, prior = best
+            next(steps)
+            posterior, prior, self.kernel_, objects = best
             self.objects_, self.indices_ = (objects, np.arange(n)) if prior.kept is None else prior.kept
-            self._keep(found, prior, targets, noise)
-            mean, self.loo_std_ = left_out(prior, found.grid)
+            self._keep(posterior, prior, targets, noise)
+            mean, self.loo_std_ = left_out(prior, posterior.grid)
         self.targets_, self.loo_mean_ = targets, mean + targets.mean()
         return self
 
@@ -291,13 +328,33 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
             wanted = f"at least {least}, to integrate over scale and noise"
             raise BadValue(None, has, wanted, f"give more objects, or {instead}", collection="y")
 
-    def _prior(self, kernel: Any, objects: Any, n: int, centred: Floats) -> Landmarks | AllPairs:
-        """Return the decomposition of the Gram matrix, or of its approximation."""
+    def _fitted(self, grid: KernelGrid, candidate: Candidate, estimate: Estimate, steps: Iterator[int]) -> Fitted:
+        """Return the fit of one kernel of the grid, which takes two `steps`."""
+        kernel, objects, values, y = candidate
+        n = len(y)
         m = number_of_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
+        next(steps)
         if m:
-            return Landmarks(self._embedding(kernel, objects, m), objects, centred)
-        check_memory(f"a Gaussian process of all pairs of {n} objects takes", 40 * n**2, "set n_landmarks=1000")
-        return AllPairs(self._gram(kernel, objects, n), centred)
+            if grid.open:
+                remedy = "set n_landmarks=None, or give lists of weights to try"
+                raise BadParameter("parameters", "lists of values if there are landmarks", "weights='auto'", remedy)
+            embedding = self._embedding(kernel, objects, m)
+            next(steps)
+            landmarks = Landmarks(embedding, objects, y)
+            return Fitted(estimate(landmarks), landmarks, kernel, objects)
+        matrices = 5 + (len(kernel.kernels) + 1 if grid.open else 0)
+        needed, instead = 8 * matrices * n**2, "give lists of weights to try" if grid.open else "set n_landmarks=1000"
+        check_memory(f"a Gaussian process of all pairs of {n} objects takes", needed, instead)
+        objects = take(objects, np.arange(n)) if isinstance(objects, Distributed) else objects
+        if grid.open:
+            grams = grid.parts(kernel, objects, values)
+            next(steps)
+            weights, posterior, prior = best_weights(grams, y, estimate)
+            return Fitted(posterior, prior, detached(kernel).set_params(weights=weights.tolist()), objects)
+        K = grid.gram(kernel, objects, values).astype(np.float64, copy=False)
+        next(steps)
+        prior = AllPairs(K, y)
+        return Fitted(estimate(prior), prior, kernel, objects)
 
     def _keep(self, found: Posterior, prior: Landmarks | AllPairs, targets: Floats, noise: float | None) -> None:
         """Set the attributes of the components, and those of their average."""

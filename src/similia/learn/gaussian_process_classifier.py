@@ -21,15 +21,19 @@ from scipy.special import expit, log_expit, ndtr
 from sklearn.base import ClassifierMixin
 
 from similia.core.config import check_memory
+from similia.core.errors import BadParameter
 from similia.core.estimators import all_at_once, check_fitted
 from similia.core.products import row_product
+from similia.core.progress import track
 from similia.core.state import Sizes, array, labels, objects, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState
 from similia.learn.gaussian_process import GaussianProcess, number_of_landmarks
+from similia.learn.kernel_grid import KernelGrid
 from similia.learn.targets import checked_labels
+from similia.objects.sequences import at_least_one
 from similia.similarity import diagonal
-from similia.sources.dask import ScoresParts, lazily
+from similia.sources.dask import Distributed, ScoresParts, computed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,7 +65,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     Parameters
     ----------
     kernel, parameters : callable, dict
-        As for `GaussianProcessRegressor`.
+        As for `GaussianProcessRegressor`, but each value of `parameters` is a list.
     n_landmarks : int, "auto" or None, default="auto"
         Number of landmarks, the training objects with which all objects are compared. They are chosen as by
         `similia.Nystroem` with ``landmarks="rpcholesky"``. "auto": 500, or all training objects if there are fewer.
@@ -120,20 +124,27 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         self.random_state = random_state
 
     @all_at_once
+    @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose scale and parameters of the kernel for n objects with labels `y`, and approximate the posterior."""
+        """Choose scale and parameters of the kernel for n objects with labels `y`, and approximate the posterior.
+
+        `X` may be a Dask collection: its workers compute the features, and the features of all objects are then loaded.
+        """
         number_of_landmarks(self.n_landmarks, 1, 1)  # raises before any work
-        best: tuple[Any, ...] | None = None
+        grid, best = KernelGrid(self.kernel, self.parameters), None
+        if grid.open:
+            remedy = "only GaussianProcessRegressor finds weights by gradients"
+            raise BadParameter("parameters", "a dictionary of lists of values to try", "weights='auto'", remedy)
         with one_blas_thread():
-            for kernel in self._kernels():
-                kernel, objects, n = self._objects(kernel, X)
+            for kernel, objects, _ in track(grid.read(self, X), "Gaussian process", len(grid)):
+                n = at_least_one(objects)
                 self.classes_, codes = np.unique(checked_labels(y, n, two=True), return_inverse=True)
                 m = number_of_landmarks(self.n_landmarks, n, _LANDMARKS) or n
                 embedding = self._embedding(kernel, objects, m)
                 check_memory(f"the features of {n} objects take", 24 * n * embedding.rank_, "take fewer landmarks")
-                features = np.asarray(embedding.transform(objects), dtype=np.float64)
+                features = np.asarray(computed(embedding.transform(objects)), dtype=np.float64)
                 machines = [1] if len(self.classes_) == 2 else [*range(len(self.classes_))]
-                unit = float(diagonal(kernel, objects).mean()) or 1.0
+                unit = _mean_self_value(kernel, objects)
                 found = _best_scale(features, [codes == number for number in machines], unit)
                 if best is None or found[0] > best[0][0]:
                     best = found, kernel, embedding
@@ -219,6 +230,16 @@ def _best_scale(
             best = evidence, scale, found
     assert best is not None
     return best
+
+
+def _mean_self_value(kernel: Any, objects: Any) -> float:
+    """Return the mean k(x, x) of objects in memory or in a `Distributed`; 1 if it is 0."""
+    parts = objects.map(_own_values, kernel) if isinstance(objects, Distributed) else [diagonal(kernel, objects)]
+    return float(np.concatenate([*parts]).mean()) or 1.0
+
+
+def _own_values(part: Any, start: int, kernel: Any) -> Floats:
+    return diagonal(kernel, part)
 
 
 def _spread(hessian: Floats) -> Floats:
