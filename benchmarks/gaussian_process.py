@@ -76,7 +76,7 @@ def _memory(n: int) -> list[Row]:
     base, *taken = (_peak(size) for size in (0, n // 4, n // 2, n))
     quarter, half, whole = (peak - base for peak in taken)
     return [
-        Row(f"{size:,} objects, 1000 landmarks: memory of fit", f"twice that of {size // 2:,}", ratio, at_most=1.1)
+        Row(f"{size:,} objects, 1000 landmarks: memory of fit", f"twice that of {size // 2:,}", ratio, at_most=1)
         for size, ratio in ((n // 2, half / (2 * quarter)), (n, whole / (2 * half)))
     ]
 

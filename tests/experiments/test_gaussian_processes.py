@@ -22,7 +22,7 @@ def small(monkeypatch):
     monkeypatch.setattr(gaussian_processes, "fetch", lambda name: bunch)
     kernels = {"WL": MinMax(WeisfeilerLehman(1)), "Morgan": MinMax(Morgan(1))}
     monkeypatch.setattr(gaussian_processes, "KERNELS", kernels)
-    monkeypatch.delenv("SIMILIA_TORCHHD_PYTHON", raising=False)
+    monkeypatch.delenv("SIMILIA_GPYTORCH_PYTHON", raising=False)
 
 
 def test_lengths_are_predicted_and_finished_splits_are_kept():
