@@ -27,8 +27,8 @@ def neighbours(
     symmetric: Annotated[
         bool,
         typer.Option(
-            help="Store each distance in both directions, as HDBSCAN and UMAP need it. With --no-symmetric, each row "
-            "holds exactly the -k nearest."
+            help="Store each distance in both directions, as HDBSCAN needs it. With --no-symmetric, each row holds "
+            "exactly the -k nearest, from which UMAP's precomputed_knn is made."
         ),
     ] = True,
     seed: Seed = 0,
