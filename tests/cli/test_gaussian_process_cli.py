@@ -81,6 +81,19 @@ def test_classes_get_a_classifier_and_the_usual_kernel_ignores_lengths(data, tmp
     error = run("predict", path, data, "--std", code=1).exception
     assert "(GaussianProcessClassifier) predicts no standard deviations" in str(error)
     assert "suggests nothing" in str(run("suggest", path, data, code=1).exception)
+    (empty := tmp_path / "empty.csv").write_text("")
+    assert str(run("predict", path, empty, code=1).exception) == f"{empty} is empty"
+
+
+def test_a_label_that_is_no_number_among_many_numbers_is_named(data, tmp_path):
+    lines = data.read_text().splitlines()
+    column = lines[0].split(",").index("yield")
+    cells = lines[3].split(",")
+    lines[3] = ",".join([*cells[:column], ">3.5", *cells[column + 1 :]])
+    (wrong := tmp_path / "wrong.csv").write_text("\n".join(lines) + "\n")
+    line = ("fit", wrong, "--text", "sequence", "--label", "yield", *PROCESS, *KERNEL, "-o", tmp_path / "w.similia")
+    error = str(run(*line, code=1).exception)
+    assert f"{len(lines) - 2} of the {len(lines) - 1} labels of {wrong} are numbers, but '>3.5' is not" in error
 
 
 @pytest.mark.parametrize(("kind", "kernel"), [("series", sm.kernels.GlobalAlignment), ("sets", sm.kernels.Normalized)])

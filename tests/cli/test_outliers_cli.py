@@ -50,6 +50,13 @@ def numbers(path, name):
 
 
 # ---- outliers
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_kernel_by_which_large_objects_are_strange_is_noted(normalize, ordinary, tmp_path):
+    kernel = f"Spectrum(k=2, normalize={normalize})"
+    said = run("outliers", ordinary, "--text", "sequence", "--kernel", kernel, "-o", tmp_path / "o.csv")
+    assert ("Spectrum is not normalised, so large objects count as strange" in said.output) is not normalize
+
+
 def test_the_outliers_of_a_collection_are_those_of_fit_predict(tmp_path):
     data, output = table(tmp_path / "d.csv", [*WORDS, NEW[-1]]), tmp_path / "o.csv"
     said = run("outliers", data, "--id", "read", *LEVENSHTEIN, "-k", 3, "--contamination", 0.1, "-o", output)

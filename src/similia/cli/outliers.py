@@ -152,6 +152,7 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     """Return the detector that the options ask for; raise if they contradict each other."""
     import similia as sm
     from similia.cli.inputs import NORMALIZED_KERNEL, check_comparison, named_comparison
+    from similia.cli.voice import note
     from similia.similarity import Distance as AnyDistance
 
     method = options["--method"] or "neighbors"
@@ -164,6 +165,9 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
             f"--method reconstruction needs a kernel, and {compared} is a distance; give a --kernel, or drop --method"
         )
     check_comparison(compared, ordinary, ordinary.objects)
+    if getattr(compared, "normalize", None) is False:
+        name = type(compared).__name__
+        note(f"note: {name} is not normalised, so large objects count as strange; {name}(normalize=True) ignores size")
     given: dict[str, Any] = {"n_neighbors": options["-k"], "n_components": options["--landmarks"]}
     given |= {"contamination": options["--contamination"]}
     given = {name: value for name, value in given.items() if value is not None}

@@ -46,7 +46,7 @@ def suggest(
     if not hasattr(fitted, "suggest"):
         raise ValueError(
             f"{model} holds {type(fitted).__name__}, which suggests nothing; 'similia fit --learner gaussian-process' "
-            "writes models that can, if the labels are numbers"
+            "writes models that can, without --conformal, if the labels are numbers"
         )
     table = as_series(data, comparison_in(fitted), with_columns_of(fitted, data, table))
     read = read_objects(data, labelled=False, **table)

@@ -311,6 +311,7 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
     if decided == "classification" or numbers is None:
         if task == "auto" and numbers is None:
             _check_decimal(read, y)
+            _check_few_words(read, y)
         if by_score == decided and task_of(y) == "regression":
             raise ValueError(
                 f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; for numbers, use "
@@ -340,6 +341,16 @@ def _check_decimal(read: Objects, y: npt.NDArray) -> None:
         raise ValueError(
             f"the labels of {read.source} look like numbers with a decimal comma ({cells[0]}); add --decimal , or "
             "--task classification if they are classes"
+        )
+
+
+def _check_few_words(read: Objects, y: npt.NDArray) -> None:
+    """Raise if nearly all labels are numbers, and many different ones: a few, such as ">3.5", are probably mistakes."""
+    words = [value for value in y.tolist() if as_numbers([value]) is None]
+    if 10 * len(words) <= len(y) and len(np.unique(y)) > _MANY_CLASSES:
+        raise ValueError(
+            f"{len(y) - len(words)} of the {len(y)} labels of {read.source} are numbers, but {short(words[0])} is not; "
+            "correct it or leave out its row, or add --task classification if the labels are classes"
         )
 
 

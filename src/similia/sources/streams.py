@@ -358,6 +358,8 @@ def _check_others(path: Path, reading: Reading, names: list[str], option: str, m
         with suppress(BadFile):
             ObjectStream(path, reading, 1, 2**26)
             return
+    if not any(names):
+        raise BadFile(path, "is empty")
     has = ", ".join(map(short, sorted(names)))
     found = f"has no column {short(missing)}, on which the model was trained; it has {has}"
     raise BadFile(path, f"{found}; {option}= or --{option} names another")
