@@ -90,7 +90,7 @@ def test_laws(n, seed, power):
     for kernel in (DistanceRBF(crooked, power), NegativeDistance(crooked, power),
                    NegativeDistance(crooked, power, origin=X[0])):  # fmt: skip
         K = kernel(X)
-        np.testing.assert_allclose(K, K.T, rtol=1e-12)
+        np.testing.assert_allclose(K, K.T, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(kernel(X[order], X), K[order], rtol=1e-12, atol=1e-12)
     # Powers up to 2 of a Euclidean distance are of negative type: centred, or with an origin, they are PSD.
     J = np.eye(n) - 1 / n

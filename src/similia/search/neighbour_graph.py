@@ -166,7 +166,7 @@ def knn_graph(
     >>> words = ["kitten", "mitten", "sitting", "sunday", "monday", "kitten"]
     >>> graph = sm.search.knn_graph(words, sm.distances.Levenshtein(), n_neighbors=2)
     >>> graph[[0]].indices, graph[[0]].data
-    (array([5, 1, 2], dtype=int32), array([0., 1., 3.]))
+    (array([5, 1, 2, 3], dtype=int32), array([0., 1., 3., 6.]))
     >>> one_way = sm.search.knn_graph(words, sm.distances.Levenshtein(), n_neighbors=2, symmetric=False)
     >>> one_way.indices.reshape(6, 2)[0], one_way.data.reshape(6, 2)[0]
     (array([5, 1], dtype=int32), array([0., 1.]))
