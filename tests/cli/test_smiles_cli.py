@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import open_objects, read_objects
+from similia.cli.options import parse_kernel
 from similia.cli.plan import _sample
 from similia.objects.molecules import from_smiles
 
@@ -206,6 +208,19 @@ def test_morgan_fingerprints_read_smiles_as_strings(folder: Path, tmp_path: Path
         bad = write(tmp_path / "bad.csv", [*SMILES[:5], "C(C", *SMILES[5:]])
         with pytest.raises(ValueError, match=r"bad.csv, line 7: it is 'C\(C', which is not valid SMILES; correct or"):
             run("fit", bad, column, "smiles", "--label", "kind", "-o", tmp_path / "no.similia", *kernel)
+
+
+def test_outliers_and_neighbours_of_morgan_fingerprints_read_smiles(folder: Path, tmp_path: Path) -> None:
+    table, kernel = folder / "molecules.csv", ("--kernel", "MinMax(Morgan())")
+    written = []
+    for column in ("--text", "--smiles"):
+        how = (table, column, "smiles", *kernel)
+        run("outliers", *how, "--train", table, "-k", 3, "-o", tmp_path / "o.csv")
+        run("neighbours", *how, "-k", 3, "-o", tmp_path / "g.npz")
+        graph = sp.load_npz(tmp_path / "g.npz")
+        written.append(((tmp_path / "o.csv").read_text(), graph.indices.tolist(), graph.data.tolist()))
+    assert written[0] == written[1]
+    np.testing.assert_array_equal(graph.toarray(), sm.search.knn_graph(SMILES, parse_kernel(kernel[1]), 3).toarray())
 
 
 @pytest.mark.parametrize("command", ["map", "cluster", "duplicates", "report"])

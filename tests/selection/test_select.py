@@ -1,6 +1,7 @@
 """Choosing a pipeline: what is cached is right, nothing leaks, time is kept, and wrong input gets one sentence."""
 
 import time
+import warnings
 from dataclasses import replace
 from typing import ClassVar
 
@@ -399,6 +400,23 @@ def test_another_score_decides_and_has_student_s_interval(monkeypatch):
     assert found.best_score_interval_[0] <= found.best_score_ <= found.best_score_interval_[1]
     mine = choose(X, y, budget=None, cv=4, random_state=0, scoring=lambda model, V, y: -np.mean(model.predict(V) == y))
     assert rows(mine)[0]["mean_test_score"] <= 0
+
+
+class Loose(NearestCentroid):
+    """Sets the filters of warnings anew in its fit, as scikit-learn's trees do in each thread."""
+
+    def fit(self, X, y):
+        warnings.resetwarnings()
+        return super().fit(X, y)
+
+
+def test_filters_of_warnings_are_those_of_before():
+    X, y = sample("vectors", 40)
+    evaluator = Evaluator(X, y, [np.arange(40) % 5], get_scorer("accuracy"), [group("loose", None, Loose())])
+    before = [*warnings.filters]
+    evaluator.run(0, [0], 40, [(0, (0,)), (0, (1,))])
+    assert warnings.filters == before
+    assert not evaluator.failed
 
 
 def test_what_fails_is_named_in_the_table_and_the_others_go_on(monkeypatch):

@@ -109,7 +109,7 @@ def fit(
     """
     import similia as sm
     from similia.cli import training
-    from similia.cli.inputs import as_series, read_labelled, remember_columns, smiles_as_text
+    from similia.cli.inputs import as_compared, read_labelled, remember_columns
     from similia.cli.outputs import check_output, size_of
     from similia.cli.voice import console, result, written
 
@@ -120,7 +120,7 @@ def fit(
         raise ValueError("--conformal needs held-out objects, and --test 0 holds out none; drop one of them")
     check_output(output, data)
     seconds = training.parse_duration(budget or "10m")
-    table = as_series(data, compared, smiles_as_text(compared, table))
+    table = as_compared(data, compared, table)
     read = read_labelled(data, **table)
     y, decided = training.targets_of(read, task, scoring, table.get("label"))
     training.check_suits(scoring, decided, y)

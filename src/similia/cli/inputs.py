@@ -202,8 +202,9 @@ def smiles_as_text(compared: Any, table: dict[str, Any]) -> dict[str, Any]:
     return {**table, "smiles": None, "text": column}
 
 
-def as_series(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
-    """Return `table`; add ``series=True`` if the data are rows of numbers and `compared` takes only series."""
+def as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """Return `table` with what `compared` needs: SMILES as strings if it reads SMILES, rows of numbers as series."""
+    table = smiles_as_text(compared, table)
     path, reading = Path(data), Reading(**table)
     if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
         return table

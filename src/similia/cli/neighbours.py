@@ -46,7 +46,7 @@ def neighbours(
 
     from similia.cli.inputs import (
         NORMALIZED_KERNEL,
-        as_series,
+        as_compared,
         check_comparison,
         named_comparison,
         placed_in,
@@ -61,7 +61,7 @@ def neighbours(
     check_output(output, data)
     if output.suffix.lower() != ".npz":
         raise ValueError(f"graphs are written as .npz; give {output} this ending")
-    table = as_series(data, parse_one(kernel, distance), table)
+    table = as_compared(data, parse_one(kernel, distance), table)
     read = read_objects(data, labelled=False, **table)
     compared = named_comparison(read, kernel, distance, NORMALIZED_KERNEL)
     check_comparison(compared, read, read.objects)

@@ -78,7 +78,7 @@ def outliers(
     """
     import similia as sm
     from similia.cli.inputs import (
-        as_series,
+        as_compared,
         check_comparison,
         placed_in,
         read_objects,
@@ -92,24 +92,20 @@ def outliers(
     check_table(output, data, train, model)
     if save is not None:
         check_output(save, data, train, model)
-    options: dict[str, Any] = {"--train": train, "--kernel": kernel, "--distance": distance, "--method": method}
-    options |= {
-        "-k": n_neighbors,
-        "--landmarks": landmarks,
-        "--contamination": contamination,
-        "--save": save,
-        "--seed": seed,
-    }
+    options: dict[str, Any] = {
+        "--train": train, "--kernel": kernel, "--distance": distance, "--method": method, "-k": n_neighbors,
+        "--landmarks": landmarks, "--contamination": contamination, "--save": save, "--seed": seed,
+    }  # fmt: skip
     if model is not None:
         detector = _saved(model, options)
-        table = as_series(data, detector.distance_, with_columns_of(detector, data, table))
+        table = as_compared(data, detector.distance_, with_columns_of(detector, data, table))
         read = read_objects(data, labelled=False, **table)
         check_comparison(detector.distance_, read, read.objects, fitted=True)
     else:
         compared = parse_one(kernel, distance)
-        read = ordinary = read_objects(data, labelled=False, **as_series(data, compared, table))
+        read = ordinary = read_objects(data, labelled=False, **as_compared(data, compared, table))
         if train is not None:
-            ordinary = read_objects(train, labelled=False, **as_series(train, compared, _of_train(table)))
+            ordinary = read_objects(train, labelled=False, **as_compared(train, compared, _of_train(table)))
         detector = _unfitted(ordinary, options)
         check_comparison(detector.similarity, read, read.objects)
         with bars(), placed_in(ordinary):

@@ -55,7 +55,7 @@ def predict(
     [bold]similia predict process.similia new.csv --smiles smiles --std -o predictions.csv[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import as_series, check_kind, comparison_in, open_objects, with_columns_of
+    from similia.cli.inputs import as_compared, check_kind, comparison_in, open_objects, with_columns_of
     from similia.cli.outputs import Spoken, check_output, meters, stoppable
     from similia.cli.voice import console, result, voice
     from similia.scale.predictions import Predictions, form_of
@@ -69,7 +69,7 @@ def predict(
     if not hasattr(fitted, "predict"):
         raise ValueError(f"{model} cannot predict (is it an encoder?); 'similia fit' writes models that can")
     compared = comparison_in(fitted)
-    table = as_series(data, compared, with_columns_of(fitted, data, table))
+    table = as_compared(data, compared, with_columns_of(fitted, data, table))
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     form = Predictions(fitted, form_name, scores, table.get("names"), coverage, std)  # raises if the model cannot
     check_kind(fitted, stream, stream.take([0]))

@@ -35,7 +35,7 @@ def suggest(
     [bold]similia suggest model.similia pool.csv --smiles smiles -n 10 -o next.csv[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import as_series, check_kind, comparison_in, placed_in, read_objects, with_columns_of
+    from similia.cli.inputs import as_compared, check_kind, comparison_in, placed_in, read_objects, with_columns_of
     from similia.cli.outputs import bars, check_output, write_csv
     from similia.cli.voice import console, result, voice
     from similia.objects import n_objects, take
@@ -48,7 +48,7 @@ def suggest(
             f"{model} holds {type(fitted).__name__}, which suggests nothing; 'similia fit --learner gaussian-process' "
             "writes models that can, without --conformal, if the labels are numbers"
         )
-    table = as_series(data, comparison_in(fitted), with_columns_of(fitted, data, table))
+    table = as_compared(data, comparison_in(fitted), with_columns_of(fitted, data, table))
     read = read_objects(data, labelled=False, **table)
     check_kind(fitted, read, read.objects)
     if n > n_objects(read.objects):

@@ -346,10 +346,14 @@ def _check_decimal(read: Objects, y: npt.NDArray) -> None:
 
 def _check_few_words(read: Objects, y: npt.NDArray) -> None:
     """Raise if nearly all labels are numbers, and many different ones: a few, such as ">3.5", are probably mistakes."""
-    words = [value for value in y.tolist() if as_numbers([value]) is None]
-    if 10 * len(words) <= len(y) and len(np.unique(y)) > _MANY_CLASSES:
+    labels, counts = np.unique(y, return_counts=True)
+    if len(labels) <= _MANY_CLASSES:
+        return
+    words = {label: n for label, n in zip(labels.tolist(), counts.tolist(), strict=True) if as_numbers([label]) is None}
+    n_numbers = len(y) - sum(words.values())
+    if n_numbers >= 0.9 * len(y):
         raise ValueError(
-            f"{len(y) - len(words)} of the {len(y)} labels of {read.source} are numbers, but {short(words[0])} is not; "
+            f"{n_numbers} of the {len(y)} labels of {read.source} are numbers, but {short(next(iter(words)))} is not; "
             "correct it or leave out its row, or add --task classification if the labels are classes"
         )
 

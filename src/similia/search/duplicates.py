@@ -32,7 +32,6 @@ Thompson, "A generalization of sampling without replacement", JASA 1952.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -43,7 +42,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, BadValue
+from similia.core.errors import BadParameter, BadValue, warn_user
 from similia.core.progress import logger_of, track
 from similia.core.threads import in_threads
 from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
@@ -398,7 +397,7 @@ def _by_neighbours(join: Join, recall: float, random_state: Any) -> float:
         share = measured()
     if share < recall:
         words = f"near_duplicates found about {share:.0%} of the pairs, below recall={recall:g}; groups are probably "
-        warnings.warn(words + 'right; method="exact" finds all pairs', stacklevel=3)
+        warn_user(words + 'right; method="exact" finds all pairs')
     return share
 
 
@@ -407,13 +406,15 @@ def _within_groups(pairs: Index, n: int) -> Iterator[tuple[Index, Index]]:
     label = components([(pairs[:, 0], pairs[:, 1])], n)
     order = np.argsort(label, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
-    waiting, left_over = [], _IN_GROUPS * n
+    waiting, n_waiting, left_over = [], 0, _IN_GROUPS * n
     for group in sorted((group for group in groups if len(group) > 2), key=len):
         left_over -= len(group) * (len(group) - 1) // 2
         if left_over < 0:
             break
         rows, columns = np.triu_indices(len(group), 1)
         waiting.append((group[rows], group[columns]))
-        if sum(len(left) for left, _ in waiting) >= _BUFFER:
+        n_waiting += len(rows)
+        if n_waiting >= _BUFFER:
             yield _joined(waiting)
+            n_waiting = 0
     yield _joined(waiting)

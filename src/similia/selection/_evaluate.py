@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
@@ -101,7 +102,8 @@ class Evaluator:
                 partial(self._fit, group, missing, n, left, *parts, at_once)
                 for (left, missing), parts in zip(wanted.items(), made, strict=True)
             ]
-            in_threads(lambda fit: fit(), fits, at_once)
+            with warnings.catch_warnings():  # scikit-learn's trees set the filters in each thread, which all share
+                in_threads(lambda fit: fit(), fits, at_once)
         except Exception as error:  # a failing candidate must not end the search
             self.failed[group, -1] = f"{type(error).__name__}: {error}"
         return start - begin, budget.clock() - start, len(wanted)
