@@ -168,10 +168,10 @@ def _compared(
     rival = min(fit) if fit else max(theirs.values())[1]
     what = "of the recall above or more" if fit else "at its best recall"
     yield Row(f"{title}: speed", f"the fastest k-mer index {what}", rival / batch)
-    ratio, at = min(_ahead(by_features, theirs))
-    yield Row(
-        f"{title}, FeatureIndex: least speed at any recall from 0.8 (here {at:.2f})", "k-mer index", ratio, at_least=1
-    )
+    least_recall = min(0.8, max(theirs.values())[0])  # the index of 6-mers finds fewer where 30 % of DNA are mutated
+    ratio, at = min(_ahead(by_features, theirs, least_recall))
+    what = f"least speed at any recall from {least_recall:.2f} (here {at:.2f})"
+    yield Row(f"{title}, FeatureIndex: {what}", "k-mer index", ratio, at_least=1)
     reached, seconds = min(
         (one for one in by_features.values() if one[0] >= 0.9), key=lambda one: one[1], default=(0, 0)
     )
@@ -180,11 +180,11 @@ def _compared(
 
 
 def _ahead(
-    ours: dict[Any, tuple[float, float]], theirs: dict[Any, tuple[float, float]]
+    ours: dict[Any, tuple[float, float]], theirs: dict[Any, tuple[float, float]], least_recall: float
 ) -> Iterator[tuple[float, float]]:
-    """Yield, for each setting of the rival with a recall from 0.8, how much faster ours reaches it, and that recall."""
+    """Yield, for each setting of the rival with that recall, how much faster ours reaches as much, and the recall."""
     for recall, seconds in theirs.values():
-        if recall >= 0.8:
+        if recall >= least_recall:
             yield max((seconds / own for found, own in ours.values() if found >= recall), default=0.0), recall
 
 
