@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import similia as sm
-from similia.report import write_clusters, write_map, write_report
+from similia.report import write_clusters, write_map, write_report, write_search
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list(letters), 12)) for letters in ("AC", "GT") * 20]
@@ -31,6 +31,11 @@ def map_of_words(path: Path) -> Path:
     return write_map(sm.SimilarityMap(KERNEL, random_state=0).fit(WORDS), WORDS, KINDS, path)
 
 
+def search(path: Path) -> Path:
+    found = sm.SimilaritySearch("auto", rerank=sm.distances.Levenshtein()).fit(WORDS[:30])
+    return write_search(found, WORDS[30:], path, n_neighbors=3)
+
+
 def findings(page: Any) -> list[str]:
     """Return the serious and critical findings of axe-core about a page."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
@@ -44,7 +49,7 @@ def findings(page: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("write", [report, clusters, map_of_words])
+@pytest.mark.parametrize("write", [report, clusters, map_of_words, search])
 def test_pages_are_accessible(browser: Any, tmp_path: Path, write: Callable[[Path], Path], scheme: str) -> None:
     page = browser.new_page(color_scheme=scheme)
     page.goto(write(tmp_path / "page.html").as_uri())

@@ -12,7 +12,14 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import default_encoder, encoder_to_index, kmer_length, sample_of
-from similia.cli.inputs import Objects, check_comparison, has_columns, remember_columns
+from similia.cli.inputs import (
+    Objects,
+    check_comparison,
+    has_columns,
+    read_objects,
+    remember_columns,
+    with_columns_of,
+)
 from similia.cli.options import check_bits, parse_comparison, parse_kernel, parse_one
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
@@ -25,6 +32,7 @@ from similia.search.metric import function_of
 from similia.search.on_disk import SearchFolder
 from similia.similarity import diagonal
 from similia.sources.source import Held, Source
+from similia.storage.store import Store, consistent
 
 _GROWS = 2  # a kernel grows with the size of objects if its largest k(x, x) is over this many times the smallest
 _QUERIES, _NEIGHBOURS = 100, 10  # to measure the recall
@@ -274,6 +282,18 @@ def add(
             console().print(f"{stream.source} is in the index already; {once_more}")
     console().print(f"{folder.folder}: {len(folder)} objects")
     result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
+
+
+def with_queries(folder: Path, queries: str, table: dict[str, Any]) -> tuple[SearchFolder, Objects]:
+    """Open an index and read queries; raise if the index is empty or damaged, or the queries are of another kind."""
+    opened = SearchFolder.open(folder)
+    read = read_objects(queries, labelled=False, **with_columns_of(opened.search.encoder_, queries, table))
+    check_kind(read, opened)
+    if len(opened) == 0:
+        raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
+    note_unfinished(opened)
+    consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
+    return opened, read
 
 
 def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[Any, Any, float]:

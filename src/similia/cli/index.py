@@ -7,6 +7,7 @@ crash repeats only the chunks that were not committed.
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -216,21 +217,12 @@ def search(
     [bold]similia index search proteins.index queries.fasta -k 5[/bold]
     """
     from similia.cli import folders
-    from similia.cli.inputs import read_objects, with_columns_of
     from similia.cli.outputs import check_output, write_csv
     from similia.cli.voice import console, note, result, voice, written
-    from similia.search.on_disk import SearchFolder
-    from similia.storage.store import Store, consistent
 
     if output is not None:
         check_output(output, queries)
-    opened = SearchFolder.open(folder)
-    read = read_objects(queries, labelled=False, **with_columns_of(opened.search.encoder_, queries, table))
-    folders.check_kind(read, opened)
-    if len(opened) == 0:
-        raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
-    folders.note_unfinished(opened)
-    consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
+    opened, read = folders.with_queries(folder, queries, table)
     loaded, called = opened.load_named(mmap=True)
     if k > len(loaded):
         note(f"note: the index holds only {len(loaded)} objects, fewer than -k {k}; all are listed")
@@ -254,6 +246,47 @@ def search(
     each = 1000 * seconds / len(ids)
     result({"query_milliseconds": each, "objects": len(loaded), "neighbours": rows})
     note(f"{each:.2f} ms per query, for {len(ids)} queries among {len(loaded)} objects, without start-up")
+
+
+@command(index, "report")
+def report(
+    folder: Folder,
+    queries: Data,
+    table: Table,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours whose recall is measured.")] = 10,
+    most: Annotated[
+        int, typer.Option("--queries", min=1, help="Maximum number of queries; if there are more, a random sample.")
+    ] = 200,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write a page about a search: recall and time for several numbers of candidates, and what queries find.
+
+    Each query is compared with all objects of the index, to know its true neighbours. Give queries that the index does
+    not hold: an object that it holds finds itself.
+
+    [bold]similia index report proteins.index queries.fasta -o search.html[/bold]
+    """
+    from similia.cli import folders
+    from similia.cli.outputs import bars, check_page, print_written, size_of
+    from similia.cli.voice import result
+    from similia.report import write_search
+
+    check_page(output, queries, folder)
+    opened, read = folders.with_queries(folder, queries, table)
+    loaded, called = opened.load_named(mmap=True)
+    if loaded.rerank is None:
+        remedy = "build one with another --rerank"
+        raise ValueError(f"{folder} keeps no objects (--rerank none), so true neighbours are not known; {remedy}")
+    with bars():
+        write_search(
+            loaded, read.objects, output, n_neighbors=min(k, len(loaded)), names=read.names, object_names=called,
+            max_queries=most, title=title or f"Search of {folder.name}", random_state=seed,
+        )  # fmt: skip
+    size = output.stat().st_size
+    result({"output": output, "bytes": size, "queries": min(most, len(read.objects)), "objects": len(loaded)})
+    print_written(output, f" ({size_of(size)})", output)
 
 
 @command(index, "info")

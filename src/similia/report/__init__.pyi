@@ -9,3 +9,4 @@ from similia.report.page import write_report as write_report
 from similia.report.map_page import write_map as write_map
 from similia.report.clusters_page import write_clusters as write_clusters
 from similia.report.duplicates_page import write_duplicates as write_duplicates
+from similia.report.search_page import write_search as write_search

@@ -104,7 +104,7 @@ def write_with_scores(
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)
     if not hasattr(model, "transform") and not hasattr(model, "predict"):
-        remedy = "for a search, similia.report.RecallDisplay draws the recall"
+        remedy = "for a search, use similia.report.write_search"
         raise BadParameter("model", "an estimator that predicts or transforms", type(model).__name__, remedy)
     context = gather(model, X, y, names, unseen, cv, max_objects, random_state, groups)
     write_text(_page_of(context, title), place)
