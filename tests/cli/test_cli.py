@@ -55,7 +55,7 @@ def test_fit_then_predict_a_table(promoters_csv, tmp_path):
     with predictions.open() as file:
         rows = list(csv.reader(file))
     truth = sm.datasets.load_promoters().target
-    assert rows[0] == ["item", "label"]
+    assert rows[0] == ["row", "label"]
     assert np.mean([label == true for (_, label), true in zip(rows[1:], truth, strict=True)]) > 0.9
 
 
@@ -67,7 +67,7 @@ def test_predict_writes_csv_to_the_terminal(promoters_csv, tmp_path):
     fasta = tmp_path / "two.fasta"
     fasta.write_text(">one\nAAAA\n>two\nCC\nCC\n")
     result = runner.invoke(app, ["predict", str(model), str(fasta)])
-    assert result.output.split() == ["item,label", "one,a", "two,c"]
+    assert result.output.split() == ["row,label", "one,a", "two,c"]
 
 
 def test_labels_from_fasta_headers(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from types import SimpleNamespace
 
@@ -18,8 +19,9 @@ from similia.cli.outputs import size_of
 from similia.cli.report import report
 from similia.cli.service import info
 from similia.cli.training import scores_of, targets_of
-from similia.cli.voice import _short_warnings, speaking
+from similia.cli.voice import _compiling_told, _short_warnings, speaking
 from similia.core.errors import BadFile, ObjectsWarning
+from similia.core.progress import log_seconds
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(word) for word in RNG.choice(list("ACDE"), (48, 8))]
@@ -137,3 +139,19 @@ def test_info_shortens_arrays(tmp_path, capsys):
     ridge = RidgeCV(alphas=np.logspace(-4, 4, 17)).fit(np.eye(3), [1.0, 2.0, 3.0])
     info(sm.save(ridge, tmp_path / "m.similia"))
     assert "alphas=array([1.e-04, ..., 1.e+04]" in capsys.readouterr().out
+
+
+# ---- compilation
+@pytest.mark.parametrize(("terminal", "quiet", "said"), [(True, False, 1), (False, False, 0), (True, True, 0)])
+def test_on_a_terminal_long_compilation_is_told_once(terminal, quiet, said, monkeypatch, capsys):
+    logger = logging.getLogger("similia.compile")
+    with speaking(quiet=quiet):
+        monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+        with _compiling_told():
+            log_seconds(logger, "similia.one", 1.5)
+            assert "compiling" not in capsys.readouterr().err
+            for _ in range(3):
+                log_seconds(logger, "similia.two", 0.7)
+    assert capsys.readouterr().err.count("compiling loops for their first use") == said
+    assert logger.level == logging.NOTSET
+    assert logger.handlers == []

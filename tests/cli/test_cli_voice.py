@@ -90,7 +90,7 @@ def keys_of(value, without):
 def test_predictions_are_a_line_of_json_each(table, model):
     lines = [json.loads(line) for line in invoke("predict", model, table, "--json").stdout.splitlines()]
     expected = sm.load(model).predict(WORDS)
-    assert lines == [{"item": i, "label": label} for i, label in enumerate(expected.tolist())]
+    assert lines == [{"row": i, "label": label} for i, label in enumerate(expected.tolist())]
 
 
 def test_what_is_no_number_is_null(capsys):
@@ -219,7 +219,7 @@ def test_errors_about_piped_data_name_standard_input(tmp_path, monkeypatch, mode
     paths = {"MODEL": str(model), "LETTERS": str(letters)}
     failed = runner.invoke(app, [paths.get(a, a) for a in arguments], input=given)
     assert isinstance(failed.exception, ValueError)
-    assert failed.stdout in ("", "item,label\n")
+    assert failed.stdout in ("", "row,label\n")
     assert f"standard input, {sentence}" in str(failed.exception)
     assert str(tempfile.gettempdir()) not in str(failed.exception) + failed.stderr
 

@@ -117,7 +117,7 @@ def test_standard_deviations_stand_beside_predictions_in_every_form(chunk, model
     np.testing.assert_array_equal([float(row["label"]) for row in shown], mean)
     assert [row["std"] for row in shown] == [f"{value:.6g}" for value in std]
     lines = run("predict", model, pool, "--std", "--chunk", chunk, "--json").stdout.splitlines()
-    assert json.loads(lines[3]) == {"item": 3, "label": mean[3], "std": float(shown[3]["std"])}
+    assert json.loads(lines[3]) == {"row": 3, "label": mean[3], "std": float(shown[3]["std"])}
     predict_stream(sm.load(model), POOL, tmp_path / "s.tsv", std=True, chunk=chunk)
     assert (tmp_path / "s.tsv").read_text().splitlines()[4] == f"3\t{mean[3]}\t{shown[3]['std']}"
 
@@ -157,7 +157,7 @@ def test_suggestions_are_those_of_the_library(options, how, model, process, pool
     chosen = process.suggest(POOL, 4, **how)
     mean, std = process.predict([POOL[i] for i in chosen], return_std=True)
     expected = [
-        {"rank": str(rank), "row": str(i), "name": f"p{i}", "label": str(m), "std": f"{s:.6g}"}
+        {"rank": str(rank), "row": str(i), "name": f"p{i}", "object": POOL[i], "predicted": str(m), "std": f"{s:.6g}"}
         for rank, (i, m, s) in enumerate(zip(chosen.tolist(), mean.tolist(), std.tolist(), strict=True), start=1)
     ]
     assert rows_of(output.read_text()) == expected
@@ -167,10 +167,25 @@ def test_suggestions_are_those_of_the_library(options, how, model, process, pool
     assert told["pool"] == 20
 
 
+def test_what_was_measured_is_not_suggested(model, process, tmp_path):
+    mixed = [x for pair in zip(WORDS, POOL, strict=False) for x in pair]
+    (path := tmp_path / "mixed.csv").write_text("sequence\n" + "\n".join(mixed) + "\n")
+    said = run("suggest", model, path, "-n", 3, "--json")
+    assert "20 of the 40 strings are measured: left out" in said.stderr
+    found = json.loads(said.stdout)
+    assert [row["object"] for row in found["suggestions"]] == [POOL[i] for i in process.suggest(POOL, 3)]
+    assert [row["object"] for row in found["suggestions"]] == [mixed[row["row"]] for row in found["suggestions"]]
+    (path := tmp_path / "old.csv").write_text("sequence\n" + "\n".join(WORDS) + "\n")
+    assert "-n is 1, but" in str(run("suggest", model, path, "-n", 1, code=1).exception)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (("suggest", "m.similia", "pool.csv", "-n", "21"), "-n is 21, but pool.csv holds 20 strings; ask for fewer"),
+        (
+            ("suggest", "m.similia", "pool.csv", "-n", "21"),
+            "-n is 21, but pool.csv holds 20 strings to measure; ask",
+        ),
         (("suggest", "m.similia", "pool.csv", "--method", "ucb"), "--method must be 'improvement' or 'thompson'"),
         (("suggest", "m.similia", "pool.csv", "-o", "pool.csv"), "pool.csv is an input of this command"),
         (("fit", "data.csv", "--learner", "svm"), "--learner must be gaussian-process, got 'svm'"),

@@ -165,7 +165,7 @@ def test_predictions_are_joined_by_the_name_of_the_column(tmp_path):
         ("label", (), True),
         ("high", ("--scores",), True),
         ("high", (), False),
-        ("item", ("--scores",), False),
+        ("row", ("--scores",), False),
         ("scores", ("--scores",), False),
         ("label", ("--json",), True),
         ("scores", ("--json", "--scores"), True),
@@ -185,7 +185,7 @@ def test_a_column_called_like_one_of_the_predictions(name, options, clashes, tmp
 
 
 def test_a_run_with_another_name_of_the_column_starts_anew():
-    names = ("read", "other", "item", 0, 1, None)  # without a name, rows are numbered
+    names = ("read", "other", "row", 0, 1, None)  # without a name, rows are numbered
     keys = [Predictions(LOGISTIC, "csv", False, name).belongs for name in names]
     assert len({str(key) for key in keys}) == len(names)
     assert keys[-1] == {}
@@ -199,7 +199,7 @@ def test_a_column_for_each_class(tmp_path):
         for chunk in (1, 9, 60):
             invoke("predict", model, data, "--scores", "--chunk", chunk, "-o", tmp_path / "p.csv")
             head, *rows = rows_of(tmp_path / "p.csv")
-            assert head == ["item", "label", "high", "low", "mid"]
+            assert head == ["row", "label", "high", "low", "mid"]
             assert [row[:2] for row in rows] == [[str(i), y] for i, y in enumerate(LOGISTIC.predict(WORDS).tolist())]
             np.testing.assert_allclose(np.array([row[2:] for row in rows], float), expected, rtol=1e-5)
             assert [head[2 + np.argmax(np.array(row[2:], float))] for row in rows] == [row[1] for row in rows]
@@ -284,7 +284,7 @@ def test_the_ending_of_the_file_says_the_form(tmp_path):
     ] == rows[1:]
     assert invoke("predict", model, data, *options, "--json").stdout.splitlines() == lines
     numbers = invoke("predict", model, data, "--json").stdout.splitlines()
-    assert json.loads(numbers[1]) == {"item": 1, "label": json.loads(lines[1])["label"]}
+    assert json.loads(numbers[1]) == {"row": 1, "label": json.loads(lines[1])["label"]}
 
 
 def test_other_endings_say_what_to_write(tmp_path):
@@ -381,7 +381,7 @@ def test_sets_of_labels_in_every_form(tmp_path):
     for table in tables(tmp_path):
         output = tmp_path / "sets.csv"
         invoke("predict", path, table, "--text", "text", "--coverage", 0.8, "--chunk", 7, "-o", output)
-        assert rows_of(output)[0] == ["item", "label", "set"]
+        assert rows_of(output)[0] == ["row", "label", "set"]
         assert [row[2] for row in rows_of(output)[1:]] == [" | ".join(labels) for labels in sets]
         assert [row[1] for row in rows_of(output)[1:]] == LOGISTIC.predict(WORDS).tolist()
         output.unlink()
@@ -397,11 +397,11 @@ def test_intervals_in_every_form(tmp_path):
     path, ends, (table, *_) = saved(model, tmp_path), model.predict_interval(WORDS, 0.9), tables(tmp_path)
     invoke("predict", path, table, "--text", "text", "--coverage", 0.9, "-o", tmp_path / "ends.tsv")
     head, *rows = rows_of(tmp_path / "ends.tsv", "\t")
-    assert head == ["item", "label", "low", "high"]
+    assert head == ["row", "label", "low", "high"]
     np.testing.assert_allclose(np.array([row[2:] for row in rows], dtype=float), ends, rtol=1e-8)
     invoke("predict", path, table, "--text", "text", "--coverage", 0.9, "-o", tmp_path / "ends.jsonl")
     found = json.loads((tmp_path / "ends.jsonl").read_text().splitlines()[0])
-    assert list(found) == ["item", "label", "low", "high"]
+    assert list(found) == ["row", "label", "low", "high"]
     np.testing.assert_allclose([found["low"], found["high"]], ends[0], rtol=1e-8)
 
 
@@ -436,7 +436,7 @@ def test_a_model_calibrated_with_the_held_out_objects(how, tmp_path):
     model = sm.load(path)
     assert len(model.calibration_scores_) == 30
     invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "sets.csv")
-    assert rows_of(tmp_path / "sets.csv")[0] == ["item", "label", "set"]
+    assert rows_of(tmp_path / "sets.csv")[0] == ["row", "label", "set"]
     said = " ".join(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2).output.split())
     assert re.search(r"coverage, cross-validated [\d.]+ % \(80 % asked\)", said)
     assert "--test 0 holds out none" in refused("fit", data, "-o", path, "--conformal", "--test", 0)

@@ -96,7 +96,7 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     sm.save(sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_bits=64, random_state=0).fit(WORDS, KINDS), model)
     table.write_text("text,n\nAC,1\nGT\nGG,3\n")
     shown = invoke("predict", model, table, "--on-error", "skip", "--skipped", tmp_path / "left.csv")
-    assert [line.split(",")[0] for line in shown.stdout.split()] == ["item", "0", "2"]
+    assert [line.split(",")[0] for line in shown.stdout.split()] == ["row", "0", "2"]
     assert "--skipped lists the rows that --on-error skip leaves out" in refused(
         "predict", model, table, "--skipped", tmp_path / "x.csv"
     )
@@ -108,7 +108,7 @@ def test_rows_of_an_array_of_series_are_left_out_and_counted(tmp_path: Path) -> 
     X[1] = np.nan
     np.save(data, X[:3])
     shown = invoke("predict", model, data, "--series", "--on-error", "skip")
-    assert shown.stdout.split() == ["item,label", "0,strong", "2,strong"]
+    assert shown.stdout.split() == ["row,label", "0,strong", "2,strong"]
     assert "1 row was left out" in shown.output
 
 
@@ -121,12 +121,12 @@ def test_items_are_numbers_in_json_on_every_path(tmp_path: Path) -> None:
     def items(name: str, *arguments: object, **how: str) -> list[object]:
         return [json.loads(line)[name] for line in invoke("predict", model, *arguments, **how).stdout.splitlines()]
 
-    assert items("item", table, *skip) == items("item", "-", *skip, input=table.read_text()) == [0, 2]
+    assert items("row", table, *skip) == items("row", "-", *skip, input=table.read_text()) == [0, 2]
     invoke("predict", model, table, *skip, "-o", tmp_path / "p.jsonl")
-    assert [json.loads(line)["item"] for line in (tmp_path / "p.jsonl").read_text().splitlines()] == [0, 2]
+    assert [json.loads(line)["row"] for line in (tmp_path / "p.jsonl").read_text().splitlines()] == [0, 2]
     assert items("read", table, *skip, "--id", "read") == ["r0", "r2"]
     table.write_text("text\nAC\nGT\n")
-    assert items("item", table, "--json") == items("item", "-", "--json", input=table.read_text()) == [0, 1]
+    assert items("row", table, "--json") == items("row", "-", "--json", input=table.read_text()) == [0, 1]
     index = tmp_path / "index"
     invoke("index", "build", table, index, *KERNEL)
     near = json.loads(invoke("index", "search", index, table, "-k", 1, "--json").stdout)
@@ -351,7 +351,7 @@ def test_rows_of_numbers_are_series_where_the_distance_is_for_series(tmp_path: P
         fitted = invoke("fit", data, *fit)
         assert "20 series in 2 classes" in fitted.output
         assert f"{data} are read as series, because DTW(window=0.1) compares series" in " ".join(fitted.stderr.split())
-        expected = ["item,label", *(f"{i},{label}" for i, label in enumerate(y))]
+        expected = ["row,label", *(f"{i},{label}" for i, label in enumerate(y))]
         assert invoke("predict", model, data).stdout.split() == expected
         assert invoke("predict", model, data, "--series").stdout.split() == expected
 

@@ -27,18 +27,23 @@ def suggest(
 ) -> None:
     """Choose which objects of a pool to measure next, to find one with a large number.
 
-    MODEL is a Gaussian process for numbers, of 'similia fit --learner gaussian-process'. DATA is the pool: objects that
-    are not measured yet, each of them once. For each choice, the table holds the number that the model predicts and its
-    standard deviation. With improvement, the most promising object comes first, and each choice assumes that those
-    before it are measured, too.
+    MODEL is a Gaussian process for numbers, of 'similia fit --learner gaussian-process'. DATA is the pool, each object
+    once. Objects equal to one that the model keeps are measured already, and are left out (with --landmarks, a model
+    keeps only these). For each choice, the table holds the number that the model predicts and its standard deviation.
+    With improvement, the most promising object comes first, and each choice assumes that those before it are measured,
+    too.
 
     [bold]similia suggest model.similia pool.csv --smiles smiles -n 10 -o next.csv[/bold]
     """
+    import numpy as np
+
     import similia as sm
     from similia.cli.inputs import as_compared, check_kind, comparison_in, placed_in, read_objects, with_columns_of
     from similia.cli.outputs import bars, check_output, write_csv
-    from similia.cli.voice import console, result, voice
-    from similia.objects import n_objects, take
+    from similia.cli.voice import console, note, result, voice
+    from similia.objects import StringBatch, n_objects, take
+    from similia.objects.sequences import item
+    from similia.similarity import as_objects
 
     if output is not None:
         check_output(output, data, model)
@@ -51,18 +56,37 @@ def suggest(
     table = as_compared(data, comparison_in(fitted), with_columns_of(fitted, data, table))
     read = read_objects(data, labelled=False, **table)
     check_kind(fitted, read, read.objects)
-    if n > n_objects(read.objects):
-        raise ValueError(f"-n is {n}, but {read.source} holds {n_objects(read.objects)} {read.called}; ask for fewer")
+    objects = as_objects(fitted.kernel_, read.objects)
+    pool = np.flatnonzero(~_measured(objects, fitted.objects_))
+    if len(pool) < n_objects(objects):
+        note(f"note: {n_objects(objects) - len(pool)} of the {n_objects(objects)} {read.called} are measured: left out")
+    if n > len(pool):
+        raise ValueError(f"-n is {n}, but {read.source} holds {len(pool)} {read.called} to measure; ask for fewer")
     with bars(), placed_in(read):
-        chosen = fitted.suggest(read.objects, n, method, maximize=not minimize, random_state=seed)
-        means, stds = fitted.predict(take(read.objects, chosen), return_std=True)
+        chosen = pool[fitted.suggest(take(objects, pool), n, method, maximize=not minimize, random_state=seed)]
+        means, stds = fitted.predict(take(objects, chosen), return_std=True)
     rows: list[dict[str, Any]] = [
-        {"rank": rank, "row": row} | ({} if read.names is None else {"name": read.names[row]}) | {"label": m, "std": s}
-        for rank, (row, m, s) in enumerate(zip(chosen.tolist(), means.tolist(), stds.tolist(), strict=True), start=1)
+        {"rank": rank, "row": row}
+        | ({} if read.names is None else {"name": read.names[row]})
+        | ({"object": item(objects, row)} if isinstance(objects, StringBatch) else {})
+        | {"predicted": mean, "std": std}
+        for rank, (row, mean, std) in enumerate(
+            zip(chosen.tolist(), means.tolist(), stds.tolist(), strict=True), start=1
+        )
     ]
     if output is not None or not voice().json:
         lines = [{**row, "std": f"{row['std']:.6g}"}.values() for row in rows]
         write_csv([list(rows[0]), *map(list, lines)], output)
     if output is not None:
-        console(highlight=False).print(f"wrote {output}: {n} of {n_objects(read.objects)} {read.called} to measure")
-    result({"pool": n_objects(read.objects), "method": method, "suggestions": rows})
+        console(highlight=False).print(f"wrote {output}: {n} of {len(pool)} {read.called} to measure")
+    result({"pool": len(pool), "method": method, "suggestions": rows})
+
+
+def _measured(objects: Any, kept: Any) -> Any:
+    """Return a mask of the objects that equal one that a model keeps."""
+    import numpy as np
+
+    from similia.objects import n_objects
+    from similia.objects.identical import are_among
+
+    return are_among(objects, kept) if type(objects) is type(kept) else np.zeros(n_objects(objects), bool)

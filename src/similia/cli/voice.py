@@ -10,6 +10,7 @@ import functools
 import gzip
 import inspect
 import json
+import logging
 import os
 import shutil
 import signal
@@ -36,6 +37,7 @@ _OPTIONS = {  # of each command: the flags and the help
     "quiet": (["--quiet", "-q"], "Print only errors, the result of --json, and what --output would get."),
     "verbose": (["--verbose", "-v"], "Show the progress of inner loops, and the traceback of an error."),
 }
+_SILENT = 2.0  # seconds of compilation without a word
 _PIPED_IN = ("data", "queries", "train")
 _OUTPUTS = ("output", "groups", "report", "save")
 _STANDS_FOR = {"table": READING, "workers": WORKING}  # parameters of commands, and the options for each
@@ -78,13 +80,42 @@ def speaking(**how: Any) -> Iterator[None]:
         _voice.reset(token)
 
 
+class _Compiling(logging.Handler):
+    """Print one note when loops have been compiled for two seconds."""
+
+    seconds = 0.0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        before = self.seconds
+        self.seconds += record.args[1]  # type: ignore[index, operator]
+        if before < _SILENT <= self.seconds:
+            note("compiling loops for their first use, up to a minute; later runs take them from a cache")
+
+
+@contextmanager
+def _compiling_told() -> Iterator[None]:
+    """On a terminal, say that loops are compiled, which happens at their first use."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    logger, handler = logging.getLogger("similia.compile"), _Compiling()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
 @contextmanager
 def _short_warnings() -> Iterator[None]:
     """Shorten Python warnings to one line, except with ``--verbose``; ``--quiet`` hides them."""
     usual, how = warnings.formatwarning, voice()
 
     def line(message: Warning | str, *place: Any) -> str:
-        if isinstance(message, ObjectsWarning):  # numbered like the items of predictions
+        if isinstance(message, ObjectsWarning):  # numbered like the rows of predictions
             message = message.about(f"object {message.index} (counted from 0)")
         return "" if how.quiet else f"warning: {message}\n"
 
@@ -269,6 +300,7 @@ def _spoken(
         how["piped"] = _open_pipes(arguments, pipe, how["json"], stack, piped)
         stack.enter_context(speaking(**how, stdin=tuple(piped)))
         stack.enter_context(_short_warnings())
+        stack.enter_context(_compiling_told())
         function(**arguments)
     except Exception as error:
         if how["verbose"]:

@@ -26,7 +26,7 @@ from similia.sources.source import Chunk
 
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
-_ITEM, _LABEL = "item", "label"
+_ROW, _LABEL = "row", "label"
 _ENDS, _STD, _SET, _OR = ["low", "high"], ["std"], "set", " | "
 
 
@@ -38,7 +38,7 @@ class Predictions:
     "high") to which a `ConformalClassifier`, a `ConformalRegressor` or a Gaussian process gives this coverage. With
     `std`, it holds the standard deviation of the prediction ("std"). The first column holds the names of the objects,
     or their positions. `names` is the input column that holds the names. If it is a str, it is also the name of the
-    first column, which is otherwise called "item".
+    first column, which is otherwise called "row".
     """
 
     row: Any = None
@@ -73,7 +73,7 @@ class Predictions:
         if std:
             _check_std(model)
             self.belongs["std"], self.function, self._classes = True, _with_std, _STD
-        self._item = names if isinstance(names, str) else _ITEM
+        self._item = names if isinstance(names, str) else _ROW
         if names is not None:
             self.belongs["item"] = names
         ours = {_LABEL, *(["scores"] if scores and form == "jsonl" else self._classes)}
