@@ -554,6 +554,25 @@ def test_jaccard_neighbours_are_those_of_sets(tmp_path, n_bits, density):
         np.testing.assert_array_equal(near, row[inside])
 
 
+@pytest.mark.same_bits
+@pytest.mark.parametrize(("n_bits", "density"), [(2048, 0.03), (1024, 0.06), (320, 0.15), (2048, 0.2), (2048, 0.5)])
+def test_jaccard_neighbours_among_many_tiles(n_bits, density):
+    rng = np.random.default_rng(n_bits)
+    families = rng.random((40, n_bits)) < 2 * density * rng.random((40, 1))
+    own = families[rng.integers(40, size=6000)]
+    bits = own & (rng.random(own.shape) < 0.7) | (rng.random(own.shape) < density / 5)  # neighbours that share folds
+    rows, queries = bits[:5970].astype(np.float32), bits[5970:].astype(np.float32)
+    shared = queries @ rows.T
+    union = queries.sum(axis=1)[:, None] + rows.sum(axis=1) - shared
+    D = (union - shared).astype(np.float64) / union
+    order = np.argsort(D, axis=1, kind="stable")[:, :9]
+    index = HammingIndex(n_bits, metric="jaccard").fit(np.packbits(bits[:5970], axis=1))
+    for some in (slice(None), slice(7, 8)):
+        distances, found = index.kneighbors(np.packbits(bits[5970:][some], axis=1), 9)
+        np.testing.assert_array_equal(found, order[some])
+        np.testing.assert_array_equal(distances, np.take_along_axis(D, order, axis=1)[some])
+
+
 def test_a_jaccard_radius_is_met_by_the_distance_that_scipy_computes():
     x, y = np.zeros((2, 64), bool)
     x[:10] = y[:7] = True

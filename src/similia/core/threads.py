@@ -120,8 +120,9 @@ def run_in_ranges(work: Callable[[int, int], None], n: int, grain: int) -> None:
     if workers <= 1:
         work(0, n)
         return
-    step = grain * -(-n_grains // (4 * workers))  # four ranges per thread balance the load
-    in_threads(lambda start: work(start, min(n, start + step)), range(0, n, step), workers)
+    pieces = min(n_grains, 4 * workers)  # of equal size, a multiple of the threads, which balances the load
+    limits = [min(n, grain * (i * n_grains // pieces)) for i in range(pieces + 1)]
+    in_threads(lambda i: work(limits[i], limits[i + 1]), range(pieces), workers)
 
 
 @contextmanager

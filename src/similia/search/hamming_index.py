@@ -85,9 +85,9 @@ class HammingIndex(BaseEstimator):
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
-        0. "jaccard" needs ``kind="exact"``. The Jaccard search first compares the numbers of ones, in the whole code
-        and in each word of 64 bits, and skips codes that cannot be near. These stored numbers take an eighth of the
-        memory of the codes, plus 8 bytes per code. Many queries in one call take less time per query.
+        0. "jaccard" needs ``kind="exact"``. The Jaccard search first compares the numbers of ones and short
+        summaries of the codes, and skips codes that cannot be near. The summaries take an eighth of the memory of codes
+        of 2048 bits, a quarter of that of shorter ones. Many queries in one call take less time per query.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.

@@ -3,16 +3,17 @@ r"""Exact search by the Jaccard distance of packed bits, :math:`1 - |x \cap y| /
 Only bits that are 1 count. If x has a of them and y has b, they share at most min(a, b), and a distance of at most d
 requires at least (1 - d) (a + b) / (2 - d) shared bits. Rows are sorted by their number of bits and divided into tiles
 that stay in cache. The tiles are visited outwards from the number of bits of the queries. A tile whose rows have too
-few or too many bits is skipped for a query. In other tiles, x and y have at most the sum over words of min(a_w, b_w)
-bits in common, where a_w and b_w are their bits in word w. Each of these numbers takes one byte for a word of 64 bits,
-so this bound takes less time than a comparison, and saves most for queries of up to 255 bits. Only rows that pass it
-are compared. If more than a quarter pass, the whole tile is compared, beginning with the words in which the query has
-the most rare bits. Once the shared bits found so far and the remaining bits of the query are too few for every row, the
-tile is abandoned.
+few or too many bits is skipped for a query. In other tiles, codes are compared by their folds first: a fold is the
+bitwise or of every F-th word, for F words in all, an eighth of a long code. Each bit that x and y share sets a bit that
+their folds share. The a bits of x set a' bits of its fold, so x and y share at most a - a' bits more than their folds.
+Only rows that pass this bound are compared: about one fingerprint of a molecule in 5,000. If more than a quarter pass,
+as for codes half of whose bits are 1, the whole tile is compared instead.
 
 Cost, if nothing can be ruled out: the steps of Hamming search (`scan`), and gathering each tile row by row. Memory: an
-eighth of that of the codes, and 8 bytes for each row. Paper: Swamidass & Baldi, "Bounds and algorithms for fast exact
-searches of chemical fingerprints in linear and sublinear time", JCIM 47, 2007.
+eighth to a quarter of that of the codes (of those below 256 bits, a word), and 8 bytes for each row. Papers: Swamidass & Baldi, "Bounds and algorithms for
+fast exact searches of chemical fingerprints in linear and sublinear time", JCIM 47, 2007. Baldi, Hirschberg & Nasr,
+"Speeding up chemical database searches using a proximity filter based on the logical exclusive OR", JCIM 48, 2008, fold
+by exclusive or, which bounds less: two bits that meet leave none.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from similia.search.scan import best, replace_last
 from similia.storage.store import Ids
 
 _TOGETHER = 128  # queries of similar numbers of bits that share a tile
-_TILE_WORDS = 4096  # words of a tile
-_TILES_OF_A_THREAD = 32
-_DIRECT, _WAIT = 4, 63  # rows are compared alone if at most one in 4 passes; else the next 63 tiles as a whole
+_TILE = 512  # rows
+_TILES_OF_A_THREAD = 8
+_DIRECT = 4  # rows are compared alone if at most one in 4 passes, else the tile as a whole
+_WAIT = 64  # maximum number of tiles that are then compared as a whole, too: 2, 4, 8 ...
 _RANGES = 16  # of tiles with neighbours of their own, about
-_SAMPLE = 2000  # rows in which bits are counted
 _LAST = 2**63 - 1
 _SLACK = 1e-12  # relative: for the rounding of bounds
 _PADDED = 2**12  # rows counted at a time
@@ -50,8 +51,7 @@ class BySize(NamedTuple):
 
     order: npt.NDArray[np.int32]  # positions in the part
     sizes: npt.NDArray[np.int32]  # numbers of bits, ascending
-    frequency: npt.NDArray[np.float64]  # of each bit, in a sample of the rows
-    in_words: npt.NDArray[np.uint8]  # (tiles, words, rows of a tile): number of bits in each word; 0 past the last row
+    folds: Words  # (tiles, words of a fold, rows of a tile); 0 past the last row
 
 
 def sorted_by_size(parts: Sequence[Part]) -> list[BySize]:
@@ -66,9 +66,7 @@ def sorted_by_size(parts: Sequence[Part]) -> list[BySize]:
 
         run_in_ranges(fill, len(sizes), 8 * _PADDED)
         order = np.argsort(sizes, kind="stable").astype(np.int32)
-        some = as_words(part.codes[:: max(1, len(sizes) // _SAMPLE)]).view(np.uint8)
-        frequency = np.unpackbits(some, axis=1).mean(axis=0)
-        found.append(BySize(order, sizes[order], frequency, _in_words(as_words(part.codes), order)))
+        found.append(BySize(order, sizes[order], _folds(as_words(part.codes), order)))
     return found
 
 
@@ -92,24 +90,21 @@ def _nearest(
     parts: Sequence[Part], by_size: Sequence[BySize], queries: Words, own: npt.NDArray[np.int32], k: int
 ) -> tuple[Floats, Ids]:
     bounds = np.full(len(queries), np.inf)  # shared by threads: the k-th best of any range bounds the result
-    tile_rows = _rows_of_a_tile(queries.shape[1])
     found: list[tuple[Floats, Ids]] = []
-    each = bit_counts(queries.reshape(-1, 1)).reshape(queries.shape).astype(np.uint8)
-    for part, (order, sizes, frequency, in_words) in zip(parts, by_size, strict=True):
-        plan = _plan(queries, each, frequency)
-        n_tiles = -(-len(order) // tile_rows)
-        home = int(np.searchsorted(sizes, own[len(own) // 2])) // tile_rows
-        tiles = np.argsort(np.abs(np.arange(n_tiles) - home), kind="stable")
-
-        arrays: list[Any] = [as_words(part.codes), order, sizes, in_words, part.ids, part.dead]
+    folded = _folds(queries, np.arange(len(queries), dtype=np.int32), len(queries))[0].T.copy()
+    over = own - bit_counts(folded)  # bits that may be shared on top of those that the folds share
+    for part, (order, sizes, folds) in zip(parts, by_size, strict=True):
+        home = int(np.searchsorted(sizes, own[len(own) // 2])) // _TILE
+        tiles = np.argsort(np.abs(np.arange(len(folds)) - home), kind="stable")
+        arrays: list[Any] = [as_words(part.codes), order, sizes, folds, part.ids, part.dead]
         rows = tuple(map(_read_only, arrays))
 
-        def scan(first: int, last: int, rows: Any = rows, plan: Any = plan, tiles: Any = tiles) -> None:
+        def scan(first: int, last: int, rows: Any = rows, tiles: Any = tiles) -> None:
             distances, ids = np.full((len(queries), k), np.inf), np.full((len(queries), k), _LAST)
-            _scan(*rows, queries, own, each, *plan, tiles[first:last], tile_rows, bounds, distances, ids)
+            _scan(*rows, queries, own, folded, over, tiles[first:last], bounds, distances, ids)
             found.append((distances, ids))
 
-        run_in_ranges(scan, n_tiles, _TILES_OF_A_THREAD)
+        run_in_ranges(scan, len(folds), _TILES_OF_A_THREAD)
     return best(found, k)
 
 
@@ -120,50 +115,28 @@ def _read_only(array: npt.NDArray) -> npt.NDArray:
     return view
 
 
-def _rows_of_a_tile(n_words: int) -> int:
-    return max(64, min(512, _TILE_WORDS // n_words))
-
-
-def _in_words(rows: Words, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
-    """Return the number of bits in each word of the rows in this order, tile by tile; see `BySize`."""
+def _folds(rows: Words, order: npt.NDArray[np.int32], size: int = _TILE) -> Words:
+    """Return the folds of the rows in this order, in tiles of `size` rows; see `BySize`."""
     n_words = rows.shape[1]
-    size = _rows_of_a_tile(n_words)
-    found = np.zeros((-(-len(order) // size), n_words, size), np.uint8)
+    n_folded = max(-(-n_words // 8), min(4, -(-n_words // 4)))
+    found = np.zeros((-(-len(order) // size), n_folded, size), np.uint64)
 
     def fill(first: int, last: int) -> None:
-        _count_words(_read_only(rows), _read_only(order), found, first, last)
+        _fold(_read_only(rows), _read_only(order), found, first, last)
 
     run_in_ranges(fill, len(found), _TILES_OF_A_THREAD)
     return found
 
 
 @njit()
-def _count_words(rows, order, found, first, last):  # type: ignore[no-untyped-def]
-    """Set ``found[t, w, j]`` to the bits in word w of row j of tile t, for tiles from `first` to `last` - 1."""
-    _, n_words, size = found.shape
+def _fold(rows, order, found, first, last):  # type: ignore[no-untyped-def]
+    """Set ``found[t, :, j]`` to the fold of row j of tile t, for tiles from `first` to `last` - 1."""
+    _, n_folded, size = found.shape
     for t in range(first, last):
         for j in range(min(size, len(order) - t * size)):
             row = order[t * size + j]
-            for w in range(n_words):
-                found[t, w, j] = popcount(rows[row, w])
-
-
-def _plan(
-    queries: Words, each: npt.NDArray[np.uint8], frequency: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return an order of the words of each query, and how many of its bits are left before each of them.
-
-    First come the words whose bits a row of the index is expected to lack most of. `each` holds the number of bits in
-    each word.
-    """
-    bits = np.unpackbits(queries.view(np.uint8).reshape(*queries.shape, 8), axis=2)
-    lacking = (bits * (1 - frequency.reshape(1, -1, 64))).sum(axis=2)
-    words = np.argsort(-lacking, axis=1, kind="stable").astype(np.int32)
-    taken = np.cumsum(np.take_along_axis(each, words, axis=1), axis=1, dtype=np.int32)
-    left = np.zeros((len(queries), queries.shape[1] + 1), np.int32)
-    left[:, 0] = taken[:, -1]
-    left[:, 1:] = taken[:, -1:] - taken
-    return words, left
+            for w in range(rows.shape[1]):
+                found[t, w % n_folded, j] |= rows[row, w]
 
 
 @njit()
@@ -188,40 +161,44 @@ def _needed(bound, size, low):  # type: ignore[no-untyped-def]
 
 @njit()
 def _scan(  # type: ignore[no-untyped-def]
-    rows, order, sizes, in_words, ids, dead, queries, own, each, words, left, tiles, tile_rows, bounds, distances, found
+    rows, order, sizes, folds, ids, dead, queries, own, folded, over, tiles, bounds, distances, found
 ):
-    """Replace entries of the heaps `distances`, `found` by nearer rows of some tiles."""
-    n_words = queries.shape[1]
-    tile, counts = np.empty((n_words, tile_rows), np.uint64), np.empty(tile_rows, np.uint64)
-    ready = np.empty(n_words, np.bool_)  # the words of the tile that were read
-    most, wide, passing = np.empty(tile_rows, np.uint8), np.empty(tile_rows, np.uint32), np.empty(tile_rows, np.int64)
-    waits = np.zeros(len(queries), np.int64)  # tiles for which the bound by words is left out, as it excluded too few
+    """Replace entries of the heaps `distances`, `found` by nearer rows of some tiles.
+
+    `own` holds the number of bits of each query, `folded` its fold, `over` how many bits it has more than its fold.
+    """
+    tile, counts = np.empty((queries.shape[1], _TILE), np.uint64), np.empty(_TILE, np.uint64)
+    waits = np.zeros(len(queries), np.int64)  # tiles for which folds are not compared, as they excluded too few
+    pauses = np.ones(len(queries), np.int64)
     for number in tiles:
-        first = number * tile_rows
-        n = min(tile_rows, len(order) - first)
-        low, high = sizes[first], sizes[first + n - 1]
-        ready[:] = False
+        first = number * _TILE
+        n = min(_TILE, len(order) - first)
+        here, low, high = order[first : first + n], sizes[first], sizes[first + n - 1]
+        read = False
         for i in range(len(queries)):
             need = _needed(bounds[i], own[i], low)
             if need > min(own[i], high):
                 continue
-            here = order[first : first + n]
-            if need > 0 and waits[i] == 0:
-                if own[i] < 256:  # sums fit into bytes
-                    n_passing = _pass(in_words[number], each[i], need, n, most, passing)
-                else:
-                    n_passing = _pass(in_words[number], each[i], need, n, wide, passing)
-                if _DIRECT * n_passing <= n:
-                    for j in passing[:n_passing]:
+            if waits[i] > 0:
+                waits[i] -= 1
+            elif need > over[i]:
+                if _count(folds[number], n, folded[i], counts) < need - over[i]:
+                    continue
+                if _DIRECT * _n_from(counts, n, need - over[i]) <= n:
+                    least, pauses[i] = need - over[i], 1
+                    for j in range(n):
+                        if np.int64(counts[j]) < least or dead[here[j]]:
+                            continue
                         shared = np.int64(_in_common(queries[i], rows[here[j]]))
-                        if shared >= need and not dead[here[j]]:
+                        if shared >= need:
                             _offer(shared, own[i], sizes[first + j], ids[here[j]], bounds, distances, found, i)
                             need = _needed(bounds[i], own[i], low)
                     continue
-                waits[i] = _WAIT
-            elif waits[i] > 0:
-                waits[i] -= 1
-            if _count(rows, here, tile, ready, queries[i], words[i], left[i], need, counts) < need:
+                waits[i] = pauses[i] = min(2 * pauses[i], _WAIT)
+            if not read:
+                _read(rows, here, tile)
+                read = True
+            if _count(tile, n, queries[i], counts) < need:
                 continue
             for j in range(n):
                 shared = np.int64(counts[j])
@@ -231,30 +208,19 @@ def _scan(  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _pass(in_words, each, need, n, most, passing):  # type: ignore[no-untyped-def]
-    """Fill `passing` with the rows of a tile that may share `need` bits with a query; return their number.
+def _read(rows, here, tile):  # type: ignore[no-untyped-def]
+    """Fill the columns of a tile with the rows at the positions `here`."""
+    for w in range(len(tile)):
+        for j in range(len(here)):
+            tile[w, j] = rows[here[j], w]
 
-    `each` and `in_words` hold the bits in each word of the query and of the rows; `most` is room for sums of `each`.
-    """
-    most[:] = 0
-    whole = len(each) - len(each) % 4
-    for w in range(0, whole, 4):  # four words at a time, so that sums are loaded and stored once
-        a, b, c, d = each[w], each[w + 1], each[w + 2], each[w + 3]
-        A, B, C, D = in_words[w], in_words[w + 1], in_words[w + 2], in_words[w + 3]
-        for j in range(len(most)):
-            most[j] = most[j] + min(a, A[j]) + min(b, B[j]) + min(c, C[j]) + min(d, D[j])
-    for w in range(whole, len(each)):
-        a, A = each[w], in_words[w]
-        for j in range(len(most)):
-            most[j] = most[j] + min(a, A[j])
-    greatest, count = most[0], 0
-    for j in range(len(most)):
-        greatest = max(greatest, most[j])
-    if greatest >= need:
-        for j in range(n):
-            passing[count] = j
-            count += most[j] >= need
-    return count
+
+@njit()
+def _n_from(counts, n, least):  # type: ignore[no-untyped-def]
+    number = 0
+    for j in range(n):
+        number += np.int64(counts[j]) >= least
+    return number
 
 
 @njit()
@@ -266,43 +232,30 @@ def _in_common(x, y):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _count(rows, here, tile, ready, query, words, left, need, counts):  # type: ignore[no-untyped-def]
-    """Fill `counts` with the bits that `query` shares with the rows at the positions `here`; return the greatest.
-
-    If it can be no more than a number below `need`, return this number; the counts are then incomplete.
-    """
-    n = len(here)
+def _count(tile, n, query, counts):  # type: ignore[no-untyped-def]
+    """Fill `counts` with the bits that `query` shares with n codes, one per column of `tile`; return the greatest."""
     counts[:n] = 0
-    t = 0
-    while left[t] > 0:
-        step = 4 if t + 4 <= len(words) else 1  # four words at a time, so that counts are loaded and stored once
-        for w in words[t : t + step]:
-            if not ready[w]:
-                for j in range(n):
-                    tile[w, j] = rows[here[j], w]
-                ready[w] = True
-        if step == 4:
-            a, b, c, d = query[words[t]], query[words[t + 1]], query[words[t + 2]], query[words[t + 3]]
-            A, B, C, D = tile[words[t]], tile[words[t + 1]], tile[words[t + 2]], tile[words[t + 3]]
-            for j in range(n):
-                counts[j] += popcount(a & A[j]) + popcount(b & B[j]) + popcount(c & C[j]) + popcount(d & D[j])
-        else:
-            a, A = query[words[t]], tile[words[t]]
-            for j in range(n):
-                counts[j] += popcount(a & A[j])
-        t += step
-        if 0 < left[t] < need:  # the bits left are too few for rows that share none so far
-            greatest = _greatest(counts, n)
-            if greatest + left[t] < need:
-                return greatest + left[t]
-    return _greatest(counts, n)
-
-
-@njit()
-def _greatest(counts, n):  # type: ignore[no-untyped-def]
-    greatest = np.uint64(0)
-    for j in range(n):
-        greatest = max(greatest, counts[j])
+    greatest, word, last = np.uint64(0), 0, len(query) - 4
+    while word < last:  # four words at a time, so that counts are loaded and stored once
+        a, b, c, d = query[word], query[word + 1], query[word + 2], query[word + 3]
+        A, B, C, D = tile[word], tile[word + 1], tile[word + 2], tile[word + 3]
+        for j in range(n):
+            counts[j] += popcount(a & A[j]) + popcount(b & B[j]) + popcount(c & C[j]) + popcount(d & D[j])
+        word += 4
+    if word == last:
+        a, b, c, d = query[word], query[word + 1], query[word + 2], query[word + 3]
+        A, B, C, D = tile[word], tile[word + 1], tile[word + 2], tile[word + 3]
+        for j in range(n):
+            both = popcount(a & A[j]) + popcount(b & B[j]) + popcount(c & C[j]) + popcount(d & D[j])
+            counts[j] += both
+            greatest = max(greatest, counts[j])
+        return np.int64(greatest)
+    while word < len(query):
+        a, A = query[word], tile[word]
+        for j in range(n):
+            counts[j] += popcount(a & A[j])
+            greatest = max(greatest, counts[j])
+        word += 1
     return np.int64(greatest)
 
 
