@@ -10,10 +10,10 @@ Only rows that pass this bound are compared: about one fingerprint of a molecule
 as for codes half of whose bits are 1, the whole tile is compared instead.
 
 Cost, if nothing can be ruled out: the steps of Hamming search (`scan`), and gathering each tile row by row. Memory: an
-eighth to a quarter of that of the codes (of those below 256 bits, a word), and 8 bytes for each row. Papers: Swamidass & Baldi, "Bounds and algorithms for
-fast exact searches of chemical fingerprints in linear and sublinear time", JCIM 47, 2007. Baldi, Hirschberg & Nasr,
-"Speeding up chemical database searches using a proximity filter based on the logical exclusive OR", JCIM 48, 2008, fold
-by exclusive or, which bounds less: two bits that meet leave none.
+eighth to a quarter of that of the codes (of those below 256 bits, a word), and 8 bytes for each row. Papers: Swamidass
+& Baldi, "Bounds and algorithms for fast exact searches of chemical fingerprints in linear and sublinear time", JCIM 47,
+2007. Baldi, Hirschberg & Nasr, "Speeding up chemical database searches using a proximity filter based on the logical
+exclusive OR", JCIM 48, 2008: they fold by exclusive or, which bounds less: two bits that meet leave none.
 """
 
 from __future__ import annotations
