@@ -34,6 +34,7 @@ Floats = npt.NDArray[np.floating]
 
 _FEW_ROWS = 24  # up to this many rows, W is not copied
 _ROWS = 96  # rows that stay in cache while the panels of W pass
+_AHEAD = 8  # vectors
 _WORTH_A_THREAD = 2**21  # minimum number of multiplications per thread
 _IN_CACHE = 8192  # numbers of a Hadamard product: 32 KiB of float32
 _TILE = 2**20  # size in bytes of a block of products that stays in cache until it is used
@@ -234,10 +235,13 @@ def multiply_chosen(vectors, rows, queries, out):  # type: ignore[no-untyped-def
     n = vectors.shape[1]
     whole = n - n % LANES
     x, y = vectors.reshape(-1), queries.reshape(-1)
-    room, x_rest, y_rest = np.empty(LANES, out.dtype), np.zeros(LANES, out.dtype), np.zeros(LANES, out.dtype)
+    x_rest, y_rest = np.zeros(LANES, out.dtype), np.zeros(LANES, out.dtype)
     for i in range(len(rows)):
         y_rest[: n - whole] = y[i * n + whole : (i + 1) * n]
         for j in range(rows.shape[1]):
+            if j + _AHEAD < rows.shape[1]:  # rows are far apart in memory, so reading one takes longer than multiplying
+                for k in range(0, n, LANES):
+                    lane.prefetch(x, rows[i, j + _AHEAD] * n + k)
             at = rows[i, j] * n
             total = lane.splat(out.dtype.type(0))
             for k in range(0, whole, LANES):
@@ -245,13 +249,7 @@ def multiply_chosen(vectors, rows, queries, out):  # type: ignore[no-untyped-def
             if whole < n:
                 x_rest[: n - whole] = x[at + whole : at + n]
                 total = lane.multiply_add(lane.load(x_rest, 0), lane.load(y_rest, 0), total)
-            lane.store(room, 0, total)
-            half = LANES // 2
-            while half:
-                for k in range(half):
-                    room[k] += room[half + k]
-                half //= 2
-            out[i, j] = room[0]
+            out[i, j] = lane.total(total)
 
 
 @njit()

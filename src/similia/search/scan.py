@@ -217,13 +217,17 @@ def _scan_for_one(words, ids, dead, query, bounds, distances, found):  # type: i
     for word in range(len(repeated)):
         repeated[word] = query[word % n_words]
     fit = len(words) - len(words) % _GROUP if n_words in (1, 2) or n_words % lane.WORDS == 0 else 0
+    sums = np.empty(_GROUP, np.uint64)
     first = n = total = 0
     while first < len(words):
         if first < fit:
-            first = _next_group(flat, first, fit, repeated, n_words, np.int64(bound))
+            first = _next_group(flat, first, fit, repeated, n_words, np.int64(bound), sums)
         last = min(first + _GROUP, len(words))
         for row in range(first, last):
-            count = np.int32(_distance(flat, np.uint64(row) * np.uint64(n_words), query, np.uint64(n_words)))
+            if first < fit:
+                count = np.int32(sums[row - first])
+            else:
+                count = np.int32(_distance(flat, np.uint64(row) * np.uint64(n_words), query, np.uint64(n_words)))
             if count <= bound and not dead[row]:
                 rows[n], counts[n] = row, count
                 n, total, bound = _noted(n, total, bound, count, k, seen)
@@ -248,21 +252,27 @@ def _distance(flat, at, query, n_words):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _next_group(flat, first, stop, query, n_words, bound):  # type: ignore[no-untyped-def]
+def _next_group(flat, first, stop, query, n_words, bound, sums):  # type: ignore[no-untyped-def]
     """Return the first of rows ``first, first + 4, ...`` that begins four rows with one within `bound`, or `stop`.
 
-    Rows have 1, 2 or a multiple of 4 words; `query` is repeated to 4 words at least.
+    Rows have 1, 2 or a multiple of 4 words; `query` is repeated to 4 words at least. The distances of the four rows are
+    written to `sums`.
     """
     own = lane.load_words(query, 0)
     if n_words == 1:
         for row in range(first, stop, _GROUP):
-            if lane.any_at_most(lane.differing_bits(own, lane.load_words(flat, row)), bound):
+            a = lane.differing_bits(own, lane.load_words(flat, row))
+            if lane.any_at_most(a, bound):
+                lane.store(sums, 0, a)
                 return row
     elif n_words == 2:
         for row in range(first, stop, _GROUP):
             a = lane.differing_bits(own, lane.load_words(flat, 2 * row))
             b = lane.differing_bits(own, lane.load_words(flat, 2 * row + 4))
-            if lane.any_at_most(lane.sums_of_pairs(a, b), bound):
+            a = lane.sums_of_pairs(a, b)  # of rows 0, 2, 1, 3
+            if lane.any_at_most(a, bound):
+                lane.store(sums, 0, a)
+                sums[1], sums[2] = sums[2], sums[1]
                 return row
     elif n_words == 4:
         for row in range(first, stop, _GROUP):
@@ -270,7 +280,9 @@ def _next_group(flat, first, stop, query, n_words, bound):  # type: ignore[no-un
             b = lane.differing_bits(own, lane.load_words(flat, 4 * row + 4))
             c = lane.differing_bits(own, lane.load_words(flat, 4 * row + 8))
             d = lane.differing_bits(own, lane.load_words(flat, 4 * row + 12))
-            if lane.any_at_most(lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d)), bound):
+            a = lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d))
+            if lane.any_at_most(a, bound):
+                lane.store(sums, 0, a)
                 return row
     else:
         for row in range(first, stop, _GROUP):
@@ -285,7 +297,9 @@ def _next_group(flat, first, stop, query, n_words, bound):  # type: ignore[no-un
                 b = lane.plus(b, lane.differing_bits(more, lane.load_words(flat, at + n_words)))
                 c = lane.plus(c, lane.differing_bits(more, lane.load_words(flat, at + 2 * n_words)))
                 d = lane.plus(d, lane.differing_bits(more, lane.load_words(flat, at + 3 * n_words)))
-            if lane.any_at_most(lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d)), bound):
+            a = lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d))
+            if lane.any_at_most(a, bound):
+                lane.store(sums, 0, a)
                 return row
     return stop
 
