@@ -487,9 +487,8 @@ def _scatter(found: scores.Scored) -> list[Any]:
 def about_confusion(context: Context) -> Section:
     """Show which classes the model confuses, and its most confident mistakes."""
     found, title = context.scored, "Which classes are confused"
-    if found is None or context.is_regression:
-        why = context.unscored if found is None else "The targets are numbers, not classes."
-        return Section("confusion", title, missing=why)
+    if found is None:
+        return Section("confusion", title, missing=context.unscored)
     classes, counts = np.unique(found.truth, return_counts=True)
     shown = np.sort(np.argsort(-counts, kind="stable")[:_ROWS])
     matrix = confusion_matrix(found.truth, found.predicted, labels=classes)
@@ -531,11 +530,8 @@ def _mistakes(context: Context, found: scores.Scored) -> list[Table]:
 def about_calibration(context: Context) -> Section:
     """Show how accurate predictions are at each level of confidence."""
     found, title = context.scored, "How far it can be trusted"
-    if found is None or context.is_regression:
-        why = (
-            context.unscored if found is None else "Calibration is for classes; the errors of numbers are shown above."
-        )
-        return Section("calibration", title, missing=why)
+    if found is None:
+        return Section("calibration", title, missing=context.unscored)
     groups = scores.reliability(found)
     if groups is None:
         why = "The learner does not give probabilities or decision values for all classes in all folds."
@@ -580,6 +576,11 @@ def about_sets(context: Context) -> Section | None:
         f"The model predicts {what} that should hold {one} as often as you ask. Coverage is the share of objects for "
         "which they do. "
     )
+    if not context.is_regression:
+        text += (
+            "A set with several labels says that the model cannot tell them apart, an empty set that no label fits well "
+            "enough. "
+        )
     text += _UNUSED[context.scored.n_folds == 0]
     if context.is_regression:
         text += "Coverage is promised for all objects together; where it is low, do not rely on the intervals."

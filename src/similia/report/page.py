@@ -118,8 +118,7 @@ def _page_of(context: Context, title: str | None) -> str:
     sections = [
         about.about_data(context),
         about.about_accuracy(context),
-        about.about_confusion(context),
-        about.about_calibration(context),
+        *([] if context.is_regression else [about.about_confusion(context), about.about_calibration(context)]),
         *([] if (sets := about.about_sets(context)) is None else [sets]),
         about.about_map(context),
         about.about_neighbours(context),
