@@ -578,8 +578,8 @@ def about_sets(context: Context) -> Section | None:
     )
     if not context.is_regression:
         text += (
-            "A set with several labels says that the model cannot tell them apart, an empty set that no label fits well "
-            "enough. "
+            "A set with several labels says that the model cannot tell them apart; an empty set, that no label fits "
+            "well enough. "
         )
     text += _UNUSED[context.scored.n_folds == 0]
     if context.is_regression:
