@@ -38,7 +38,7 @@ _NAMES = {
     "GeneralizedNystroemPCA": "codes", "ITQ": "codes",
     "HDClassifier": "learn", "HeatSVC": "learn",
     "KernelSVC": "learn", "KernelRidge": "learn", "KernelSVR": "learn",
-    "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn",
+    "KNeighborsClassifier": "learn", "KNeighborsRegressor": "learn", "NearestNeighbors": "learn",
     "GaussianProcessRegressor": "learn", "GaussianProcessClassifier": "learn",
     "OutlierDetector": "learn",
     "VoteClassifier": "learn", "VoteRegressor": "learn",

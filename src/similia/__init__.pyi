@@ -47,6 +47,7 @@ from similia.learn import KernelRidge as KernelRidge
 from similia.learn import KernelSVR as KernelSVR
 from similia.learn import KNeighborsClassifier as KNeighborsClassifier
 from similia.learn import KNeighborsRegressor as KNeighborsRegressor
+from similia.learn import NearestNeighbors as NearestNeighbors
 from similia.learn import GaussianProcessRegressor as GaussianProcessRegressor
 from similia.learn import GaussianProcessClassifier as GaussianProcessClassifier
 from similia.learn import OutlierDetector as OutlierDetector

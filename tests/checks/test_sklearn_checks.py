@@ -97,6 +97,7 @@ VECTORS = [
     sm.KernelKMeans(rbf_kernel),
     KNeighborsClassifier(euclidean_distances),
     KNeighborsRegressor(euclidean_distances),
+    sm.NearestNeighbors(euclidean_distances),
     sm.OutlierDetector(euclidean_distances),
     sm.OutlierDetector(euclidean_distances, novelty=True),
     sm.OutlierDetector(rbf_kernel, "reconstruction"),

@@ -127,6 +127,7 @@ CASES = {
     "a kernel machine": (make_pipeline(sm.KernelFeatures(SPECTRUM, 64), SVC(kernel="linear")), STRINGS),
 }
 SEARCHES = {
+    "NearestNeighbors": (sm.NearestNeighbors(distances.DTW(), 2), SERIES),
     "SimilaritySearch": (sm.SimilaritySearch(CODES.set_params(nystroem__random_state=0), rerank="kernel"), STRINGS),
     "HammingIndex": (sm.HammingIndex(64), sm.NGramEncoder(2, 64, random_state=0).fit_transform(STRINGS)),
     "FeatureIndex": (sm.search.FeatureIndex(kernels.MinMax(SPECTRUM)), STRINGS),

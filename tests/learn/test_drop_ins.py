@@ -18,6 +18,7 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier as VectorNeighbors
 from sklearn.neighbors import KNeighborsRegressor as VectorNeighborsRegressor
+from sklearn.neighbors import NearestNeighbors as VectorSearch
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import check_estimator
@@ -329,6 +330,56 @@ def test_votes_are_those_of_scikit_learn_on_vectors(weights, k):
     ours = KNeighborsRegressor(ours.distance, k, weights).fit(X, targets)
     np.testing.assert_allclose(ours.predict(Q), theirs.predict(Q), atol=1e-12)
     np.testing.assert_allclose(ours.fit(X, targets[:, 0]).predict(Q), theirs.predict(Q)[:, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("memory", ["256 MB", "20 kB"])
+def test_searches_without_labels_are_those_of_scikit_learn(memory):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((70, 3))
+    Q = np.vstack([random.standard_normal((20, 3)), X[:5], np.full((1, 3), 50.0)])  # some at distance 0, one far away
+    theirs = VectorSearch(n_neighbors=4, radius=0.8, algorithm="brute").fit(X)
+    ours = sm.NearestNeighbors(FromFunction(lambda a, b: np.linalg.norm(a - b)), n_neighbors=4).fit(X, y="ignored")
+    with sm.config(max_memory=memory):
+        for some in (Q, None):
+            for mine, expected in zip(ours.kneighbors(some), theirs.kneighbors(some), strict=True):
+                np.testing.assert_allclose(mine, expected, atol=1e-12)
+            for mode in ("connectivity", "distance"):
+                mine, expected = (one.kneighbors_graph(some, 6, mode=mode) for one in (ours, theirs))
+                np.testing.assert_allclose(mine.toarray(), expected.toarray(), atol=1e-12)
+            found = ours.radius_neighbors(some, 0.8)
+            for mine, expected in zip(found, theirs.radius_neighbors(some, sort_results=True), strict=True):
+                assert [len(row) for row in mine] == [len(row) for row in expected]
+                np.testing.assert_allclose(np.concatenate(mine), np.concatenate(expected), atol=1e-12)
+    assert len(ours.radius_neighbors(Q, 0.8, return_distance=False)[-1]) == 0
+
+
+def test_series_are_searched_as_by_the_classifier_and_by_all_distances():
+    X, Q = [*series(np.random.default_rng(0), 60, 1, 20, True)], [*series(np.random.default_rng(1), 9, 1, 20, True)]
+    search = sm.NearestNeighbors(DTW(window=3)).fit(X)
+    classifier = KNeighborsClassifier(DTW(window=3), 5).fit(X, range(60))
+    for mine, his in zip(search.kneighbors(Q), classifier.kneighbors(Q), strict=True):
+        np.testing.assert_array_equal(mine, his)
+    D = DTW(window=3)(Q, X)
+    radius = float(np.median(D))
+    distances, indices = search.radius_neighbors(Q, radius)
+    for row, near, found in zip(D, distances, indices, strict=True):
+        order = np.argsort(row, kind="stable")
+        np.testing.assert_array_equal(found, order[row[order] <= radius])
+        np.testing.assert_array_equal(near, row[found])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda search: search.kneighbors(["a"], 4), "n_neighbors=4 is more than the 3 training objects"),
+        (lambda search: search.kneighbors_graph(["a"], 1, mode="length"), "mode must be"),
+        (lambda search: search.radius_neighbors(["a"], -1.0), "radius must be a number >= 0"),
+        (lambda search: search.set_params(n_neighbors=0).fit(["a"]), "n_neighbors"),
+    ],
+)
+def test_bad_input_of_a_search(call, words):
+    with pytest.raises(ValueError, match=words):
+        call(sm.NearestNeighbors(Levenshtein(), 2).fit(["a", "b", "cc"]))
 
 
 def test_ties_are_decided_by_position_and_by_the_order_of_classes():

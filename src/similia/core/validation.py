@@ -282,3 +282,10 @@ def is_table(X: Any) -> bool:
     """Return whether `X` is a 2-D array, a sparse matrix or a data frame: its rows are vectors of one length."""
     table = hasattr(X, "columns") or getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
     return table and len(getattr(X, "shape", ())) == 2
+
+
+def check_radius(radius: Any) -> float:
+    """Return the radius as a float, or raise if it is not a number >= 0."""
+    if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
+        raise ValueError(f"radius must be a number >= 0, got {radius!r}")
+    return float(radius)

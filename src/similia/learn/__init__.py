@@ -6,7 +6,7 @@ _NAMES = {
     "HDClassifier": "hd_classifier",
     "D2KESearch": "d2ke_search",
     "KernelSVC": "kernel_machines", "KernelRidge": "kernel_machines", "KernelSVR": "kernel_machines",
-    "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors",
+    "KNeighborsClassifier": "neighbors", "KNeighborsRegressor": "neighbors", "NearestNeighbors": "neighbors",
     "GaussianProcessRegressor": "gaussian_process", "GaussianProcessClassifier": "gaussian_process_classifier",
     "OutlierDetector": "outliers",
     "VoteClassifier": "vote", "VoteRegressor": "vote",

@@ -7,6 +7,7 @@ from similia.learn.kernel_machines import KernelRidge as KernelRidge
 from similia.learn.kernel_machines import KernelSVR as KernelSVR
 from similia.learn.neighbors import KNeighborsClassifier as KNeighborsClassifier
 from similia.learn.neighbors import KNeighborsRegressor as KNeighborsRegressor
+from similia.learn.neighbors import NearestNeighbors as NearestNeighbors
 from similia.learn.gaussian_process import GaussianProcessRegressor as GaussianProcessRegressor
 from similia.learn.gaussian_process_classifier import GaussianProcessClassifier as GaussianProcessClassifier
 from similia.learn.outliers import OutlierDetector as OutlierDetector

@@ -23,7 +23,7 @@ from similia.core.errors import BadPairValue
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.progress import track
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
-from similia.core.validation import at_most, check_choice, check_positive_int, check_vectors, is_table
+from similia.core.validation import at_most, check_choice, check_positive_int, check_radius, check_vectors, is_table
 from similia.distances.from_function import FromFunction
 from similia.embeddings.gram import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
@@ -63,7 +63,7 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     n_samples_fit_=count("n", least=1), _squared_norms=optional(array("f8", "n")),
 )  # fmt: skip
 class _KNeighbors(ComparesObjects, BaseEstimator):
-    """Base of the classifier and the regressor: stores the training objects and searches them."""
+    """Base of the searches: stores the training objects and finds the nearest."""
 
     _by = "distance"
 
@@ -309,6 +309,103 @@ class KNeighborsRegressor(MultiOutputMixin, ScoresParts, RegressorMixin, _KNeigh
         for k in range(indices.shape[1]):
             total += (weights[:, k] * self.targets_[indices[:, k]].T).T
         return total
+
+
+class NearestNeighbors(_KNeighbors):
+    r"""Exact nearest neighbours of strings, graphs, series, sets or vectors, with any distance or kernel, no labels.
+
+    Parameters
+    ----------
+    distance : callable
+        As for `KNeighborsClassifier`.
+    n_neighbors : int, default=5
+        Number of neighbours that `kneighbors` and `kneighbors_graph` return.
+
+    Attributes
+    ----------
+    objects_, distance_, n_samples_fit_, n_features_in_ : collection, callable, int, int
+        As for `KNeighborsClassifier`.
+
+    Notes
+    -----
+    Each object is compared with all training objects; of series under `similia.distances.DTW`, lower bounds rule most
+    out first. For many objects use `similia.SimilaritySearch`, which compares few, and for the graph of neighbours of a
+    whole collection `similia.search.knn_graph`.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> search = sm.NearestNeighbors(sm.distances.DTW(), n_neighbors=2).fit([[0, 1], [0, 0, 2], [9, 9]])
+    >>> distances, indices = search.kneighbors([[0, 2, 2]])
+    >>> distances, indices
+    (array([[0., 2.]]), array([[1, 0]]))
+    >>> search.radius_neighbors([[0, 2, 2]], radius=1.0, return_distance=False)[0]
+    array([1])
+    """
+
+    def __init__(self, distance: Any, n_neighbors: int = 5) -> None:
+        self.distance = distance
+        self.n_neighbors = n_neighbors
+
+    @all_at_once
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Store n training objects; `y` is ignored."""
+        self._fit_objects(X)
+        return self
+
+    def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
+        """Return the neighbours as a sparse matrix (m, n): entry (i, j) is stored if j is a neighbour of i.
+
+        Parameters
+        ----------
+        X, n_neighbors
+            As in `kneighbors`.
+        mode : {"connectivity", "distance"}, default="connectivity"
+            Value of the entries: 1, or the distance.
+        """
+        from scipy.sparse import csr_matrix
+
+        check_choice(mode, "mode", ("connectivity", "distance"))
+        distances, indices = self.kneighbors(X, n_neighbors)
+        values = np.ones(distances.shape) if mode == "connectivity" else distances
+        starts = np.arange(0, indices.size + 1, indices.shape[1])
+        return csr_matrix((values.ravel(), indices.ravel(), starts), shape=(len(indices), self.n_samples_fit_))
+
+    def radius_neighbors(self, X: Any = None, radius: float = 1.0, return_distance: bool = True) -> Any:
+        """Return the training objects within a distance of each object, nearest first.
+
+        Parameters
+        ----------
+        X : sequence of m objects, optional
+            By default the training objects; then no object is its own neighbour.
+        radius : float, default=1.0
+            Largest distance, >= 0.
+        return_distance : bool, default=True
+            If False, return only the indices.
+
+        Returns
+        -------
+        distances : ndarray of m arrays of float
+            Ascending. Only if `return_distance`.
+        indices : ndarray of m arrays of int64
+            Of equally near training objects, the one with the smaller index comes first.
+        """
+        check_fitted(self)
+        radius = check_radius(radius)
+        objects = self.objects_ if X is None else self._read(self.distance_, X, reset=False)
+        m = at_least_one(objects)
+        distances, indices, alone = np.empty(m, object), np.empty(m, object), list[int]()
+        for rows in track(row_blocks(m, 3 * 8 * self.n_samples_fit_), "neighbours"):
+            D = self._distances(objects if len(rows) == m else take(objects, rows), int(rows[0]), alone)
+            if X is None:
+                D[np.arange(len(D)), rows] = np.inf
+            for i, row in zip(rows.tolist(), D, strict=True):
+                inside = np.flatnonzero(row <= radius)
+                indices[i] = inside[np.argsort(row[inside], kind="stable")]
+                distances[i] = row[indices[i]]
+        if X is not None:
+            warn_of_strangers(alone, m, "have similarity 0 to all training objects")
+        return (distances, indices) if return_distance else indices
 
 
 def _smallest(D: Floats, k: int) -> tuple[Floats, Index]:

@@ -60,10 +60,11 @@ def write_search(
         `io.StringIO`, is written at its current position.
     n_neighbors : int, default=10
         Number of neighbours, k, whose recall is measured: at most the number of objects.
-    metric, objects
-        What defines the true neighbours, and the objects of the search if it keeps none, as in
-        `similia.SimilaritySearch.recall`. By default, `metric` is "projected" for a search with ``rerank="projected"``
-        and without `objects`, else "kernel".
+    metric : kernel, distance, "kernel" or "projected", optional
+        What defines the true neighbours, as in `similia.SimilaritySearch.recall`. By default, "projected" for a search
+        with ``rerank="projected"`` and without `objects`, else "kernel".
+    objects : collection of n objects, optional
+        The objects of the search in the order they were added; required if it keeps neither objects nor vectors.
     title : str, optional
         Title of the page.
     names : sequence of q str, optional

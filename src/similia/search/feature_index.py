@@ -19,13 +19,13 @@ from similia.core.errors import BadType, BadValue
 from similia.core.estimators import all_at_once, check_fitted, detached, twin_of
 from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
-from similia.core.validation import check_positive_int
+from similia.core.validation import check_positive_int, check_radius
 from similia.kernels import Intersection, MinMax, Normalized, Sum
 from similia.kernels.counts import Counts, number_ids
 from similia.kernels.features import FeatureKernel, check_alike
 from similia.objects.sequences import at_least_one, offsets_of, segments
 from similia.search.metric import ragged, within_radius
-from similia.search.scan import best, check_radius
+from similia.search.scan import best
 from similia.similarity import check_kernel, compared, decided, diagonal
 from similia.sources.dask import is_lazy
 from similia.storage.store import Ids, check_ids, count_on

@@ -23,7 +23,7 @@ from similia.core.progress import logged, logger_of
 from similia.core.state import state
 from similia.core.text import short
 from similia.core.threads import exclusively, lock_of
-from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, generator
+from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, check_radius, generator
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index
 from similia.search.metric import ragged, within_radius
@@ -319,7 +319,7 @@ class HammingIndex(BaseEstimator):
         ids : object array of shape (q,)
             An int64 array for each query, ascending where distances are equal.
         """
-        from similia.search.scan import check_radius, radius_in_bits, within
+        from similia.search.scan import radius_in_bits, within
 
         queries = self._check_queries(X)
         if self.metric == "jaccard":

@@ -16,7 +16,6 @@ bits stored as columns of words would take 0.8 of the time of rows, but need a s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from similia.core.config import rows_per_block
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
+from similia.core.validation import check_radius
 from similia.search._rows import Codes, Part, Rows
 from similia.storage.store import Ids
 
@@ -164,13 +164,6 @@ def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.
 
 def _tile_rows(words: npt.NDArray[np.uint64]) -> int:
     return max(64, min(512, 4096 // words.shape[1]))
-
-
-def check_radius(radius: Any) -> float:
-    """Return the radius as a float, or raise if it is not a number >= 0."""
-    if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
-        raise ValueError(f"radius must be a number >= 0, got {radius!r}")
-    return float(radius)
 
 
 def radius_in_bits(radius: Any, n_bits: int) -> int:

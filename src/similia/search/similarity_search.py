@@ -25,7 +25,7 @@ from similia.core.errors import BadType
 from similia.core.estimators import all_at_once, check_fitted, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.threads import exclusively
-from similia.core.validation import check_encoder, check_positive_int
+from similia.core.validation import check_encoder, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search._queries import (
@@ -45,7 +45,6 @@ from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Floats, Index, Metric, as_metric, function_of, ragged, shares_found, sorted_candidates
-from similia.search.scan import check_radius
 from similia.search.vector_index import vectors_index
 from similia.sources.dask import is_lazy
 from similia.storage.store import check_ids

@@ -19,10 +19,17 @@ from similia.core.estimators import all_at_once, check_columns, check_fitted, pr
 from similia.core.state import Sizes, array, count, state
 from similia.core.text import short
 from similia.core.threads import exclusively, run_in_ranges
-from similia.core.validation import check_choice, check_codes, check_positive_int, check_vectors, generator
+from similia.core.validation import (
+    check_choice,
+    check_codes,
+    check_positive_int,
+    check_radius,
+    check_vectors,
+    generator,
+)
 from similia.search._rows import Rows
 from similia.search.metric import ragged, within_radius
-from similia.search.scan import best, check_radius, sort_heaps
+from similia.search.scan import best, sort_heaps
 from similia.sources.dask import Distributed, check_readable, each_block, from_parts, is_lazy
 from similia.sources.source import Source
 from similia.storage.store import Ids, check_ids, count_on
