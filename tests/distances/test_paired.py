@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rapidfuzz import distance, process
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
@@ -40,7 +41,7 @@ from similia.kernels import (
     WeightedDegree,
     WeisfeilerLehman,
 )
-from similia.objects import as_series
+from similia.objects import as_series, as_strings
 
 laws = settings(max_examples=25, deadline=None)
 
@@ -67,6 +68,12 @@ OF_STRINGS = [
     GappedKmers(3, 2, "forgotten"),
     Mismatch(k=3, alphabet="abc"),
     WeightedDegree(degree=2),
+]
+ALPHABETS = [
+    "abcd",
+    "abé\u4e00😀",
+    "".join(map(chr, range(0x4E00, 0x4E80))),
+    "".join(chr(0x100 * i) for i in range(1, 60)),  # the same low bits
 ]
 OF_GRAPHS = [WeisfeilerLehman(n_iter=2), WeisfeilerLehman(n_iter=2, normalize=True), ShortestPath(), Graphlet(size=3)]
 OF_GRAPHS += [Propagation(n_iter=2)]
@@ -134,6 +141,22 @@ def test_of_strings_of_any_length(seed, length, letters):
         np.testing.assert_array_equal(found, expected)
     shuffled = rng.permutation(49)
     np.testing.assert_array_equal(Levenshtein().paired(X, Y, rows[shuffled], columns[shuffled]), found[shuffled])
+
+
+@laws
+@given(st.integers(0, 10**6), st.sampled_from([5, 64, 200]), st.sampled_from(ALPHABETS), st.sampled_from(ALPHABETS))
+def test_of_strings_of_many_letters(seed, length, letters, others):
+    """Letters that meet in a hash table of those of a string, and one side that has only ASCII."""
+    rng = np.random.default_rng(seed)
+    X = ["".join(rng.choice([*letters], rng.integers(0, length + 3))) for _ in range(6)]
+    Y = ["".join(rng.choice([*others], rng.integers(0, length + 3))) for _ in range(20)]
+    Y[:3] = [x + "a" for x in X[:3]]
+    rows, columns = np.arange(120) // 20, np.arange(120) % 20
+    expected = process.cdist(X, Y, scorer=distance.Levenshtein.distance)
+    np.testing.assert_array_equal(Levenshtein().paired(X, Y, rows, columns).reshape(6, 20), expected)
+    one = Levenshtein()._for_one(as_strings(Y))
+    for x, row in zip(X, expected, strict=True):
+        np.testing.assert_array_equal(one(as_strings([x]), np.arange(20)), row)
 
 
 @pytest.mark.parametrize("function", OF_GRAPHS, ids=repr)

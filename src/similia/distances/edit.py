@@ -41,6 +41,8 @@ _BLOCK = 2**24  # distances computed at once, at most; but long strings are comp
 _LANES = 16
 _ONE, _ALL = np.uint64(1), np.uint64(2**64 - 1)
 _WORD = 64
+_NARROW = 255  # letters up to here have columns of their own
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _PAIRS_OF_A_THREAD = 2048
 
 Floats = npt.NDArray[np.floating]
@@ -125,24 +127,22 @@ class Levenshtein(_EditDistance):
 
     def paired(self, X: Any, Y: Any, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
         A, B = self.as_objects(X), as_second(self.as_objects, Y)
-        if A.values.dtype != np.uint8 or B.values.dtype != np.uint8:
-            return super().paired(A, B, rows, columns)
         left, right = resolve_pairs(rows, columns, len(A), len(B))
         out = np.empty(len(left), self._dtype(A, B))
         _paired_distances(A, B, left, right, out)
         return out
 
     def _for_one(self, Y: StringBatch) -> Callable[[Any, Any], npt.NDArray[np.float64] | None] | None:
-        """Return a function ``f(X, rows)`` of a batch of one string, or None if letters of `Y` need more than a byte.
+        """Return a function ``f(X, rows)`` of a batch of one string; None for a subclass.
 
         It returns the distances, in float64, between this string and the strings of `Y` at some positions, which it
         does not check; or None if the string is not of the kind of `Y`.
         """
-        if type(self) is not Levenshtein or Y.values.dtype != np.uint8:
+        if type(self) is not Levenshtein:
             return None
 
         def distances(X: Any, rows: Any) -> npt.NDArray[np.float64] | None:
-            if type(X) is not StringBatch or X.values.dtype != np.uint8 or X.is_bytes != Y.is_bytes:
+            if type(X) is not StringBatch or X.is_bytes != Y.is_bytes:
                 return None
             found = np.empty(len(rows))
             _one_to_many(X.values, X.offsets, Y.values, Y.offsets, rows, found)
@@ -261,7 +261,7 @@ def _all_distances(A: StringBatch, B: StringBatch, **arguments: Any) -> Floats:
 def _paired_distances(
     A: StringBatch, B: StringBatch, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], out: npt.NDArray
 ) -> None:
-    """Fill `out` with the Levenshtein distances of the pairs ``A[rows[k]], B[columns[k]]``; letters are uint8."""
+    """Fill `out` with the Levenshtein distances of the pairs ``A[rows[k]], B[columns[k]]``."""
     order = np.arange(len(rows)) if _ascend(rows) else np.argsort(rows, kind="stable")
 
     def fill(start: int, stop: int) -> None:
@@ -296,10 +296,10 @@ def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignor
     while begin < len(pairs):
         row = rows[pairs[begin]]
         first = a[a_offsets[row] : a_offsets[row + 1]]
-        n_words = max(1, (len(first) + _WORD - 1) // _WORD)
-        places = np.zeros((n_words, 256), np.uint64)  # bit k of word w: letter 64 w + k has this value
+        n_words, keys = max(1, (len(first) + _WORD - 1) // _WORD), _wide_letters(first)
+        places = np.zeros((n_words, 257 + len(keys)), np.uint64)  # bit k of word w: letter 64 w + k has this column
         for k in range(len(first)):
-            places[k // _WORD, first[k]] |= _ONE << np.uint64(k % _WORD)
+            places[k // _WORD, _column(first[k], keys)] |= _ONE << np.uint64(k % _WORD)
         while begin < len(pairs) and rows[pairs[begin]] == row:
             used = 0
             while used < _LANES and begin + used < len(pairs) and rows[pairs[begin + used]] == row:
@@ -308,18 +308,56 @@ def _fill(a, a_offsets, b, b_offsets, rows, columns, pairs, out):  # type: ignor
                 used += 1
             group = pairs[begin : begin + used]
             if n_words == 1:
-                _together(places[0], len(first), b, at, n, group, out)
+                _together(places[0], keys, len(first), b, at, n, group, out)
             else:
                 for k in range(used):
-                    out[group[k]] = _alone(places, len(first), b[at[k] : at[k] + n[k]])
+                    out[group[k]] = _alone(places, keys, len(first), b[at[k] : at[k] + n[k]])
             begin += used
 
 
 @njit()
-def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
+def _wide_letters(string):  # type: ignore[no-untyped-def]
+    """Return a hash table of the letters from 256 on, 0 where it is free: at least half, or empty without any."""
+    n_wide = 0
+    for letter in string:
+        n_wide += letter > _NARROW
+    size = 2 if n_wide else 0
+    while size < 2 * n_wide:
+        size *= 2
+    keys = np.zeros(size, np.uint32)
+    for letter in string:
+        if letter > _NARROW:
+            at = _home(letter, size)
+            while keys[at] != 0 and keys[at] != letter:
+                at = (at + 1) % size
+            keys[at] = letter
+    return keys
+
+
+@njit()
+def _home(letter, size):  # type: ignore[no-untyped-def]
+    return np.int64((np.uint64(letter) * _SPREAD) % np.uint64(size))
+
+
+@njit()
+def _column(letter, keys):  # type: ignore[no-untyped-def]
+    """Return the column of a letter in `places`: below 256 itself, else after its place in `keys`; the last if new."""
+    if letter <= _NARROW:
+        return np.int64(letter)
+    if len(keys) > 0:
+        at = _home(letter, len(keys))
+        while keys[at] != 0:
+            if keys[at] == letter:
+                return 256 + at
+            at = (at + 1) % len(keys)
+    return 256 + len(keys)
+
+
+@njit()
+def _together(places, keys, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
     """Fill ``out[pairs[k]]`` with the distance of a string x of m <= 64 letters to ``b[at[k] : at[k] + n[k]]``.
 
-    x is given by `places`: bit i of ``places[c]`` is set if letter i of x is c.
+    x is given by `places`: bit i of entry ``_column(c, keys)`` is set if letter i of x is c.
     """
     plus, minus, same = np.empty(_LANES, np.uint64), np.zeros(_LANES, np.uint64), np.empty(_LANES, np.uint64)
     found, last = np.full(_LANES, m), np.uint64(max(m - 1, 0))
@@ -331,7 +369,7 @@ def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
         longest = max(longest, n[k])
     for step in range(longest):
         for k in range(_LANES):
-            same[k] = places[b[at[k] + min(step, n[k] - 1)]] if n[k] > 0 else np.uint64(0)
+            same[k] = places[_column(b[at[k] + min(step, n[k] - 1)], keys)] if n[k] > 0 else np.uint64(0)
         for k in range(_LANES):
             equal, p, q = same[k], plus[k], minus[k]
             vertical = equal | q
@@ -346,18 +384,18 @@ def _together(places, m, b, at, n, pairs, out):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _alone(places, m, other):  # type: ignore[no-untyped-def]
+def _alone(places, keys, m, other):  # type: ignore[no-untyped-def]
     """Return the distance of a string of m > 64 letters to `other`.
 
-    Bit i of ``places[w, c]`` is set if letter 64 w + i of the string is c.
+    Bit i of ``places[w, _column(c, keys)]`` is set if letter 64 w + i of the string is c.
     """
     n_words, last = len(places), np.uint64((m - 1) % _WORD)
     plus, minus = np.full(n_words, _ALL), np.zeros(n_words, np.uint64)
     found = m
     for letter in other:
-        up_in, down_in = _ONE, np.uint64(0)
+        up_in, down_in, column = _ONE, np.uint64(0), _column(letter, keys)
         for w in range(n_words):
-            equal, p, q = places[w, letter], plus[w], minus[w]
+            equal, p, q = places[w, column], plus[w], minus[w]
             vertical = equal | q
             equal |= down_in
             horizontal = (((equal & p) + p) ^ p) | equal
