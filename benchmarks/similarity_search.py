@@ -171,7 +171,8 @@ def _compared(
     least_recall = min(0.8, max(theirs.values())[0])  # the index of 6-mers finds fewer where 30 % of DNA are mutated
     ratio, at = min(_ahead(by_features, theirs, least_recall))
     what = f"least speed at any recall from {least_recall:.2f} (here {at:.2f})"
-    yield Row(f"{title}, FeatureIndex: {what}", "k-mer index", ratio, at_least=1)
+    at_least = 1 if least_recall == 0.8 else None  # the goal is for recalls from 0.8
+    yield Row(f"{title}, FeatureIndex: {what}", "k-mer index", ratio, at_least=at_least)
     reached, seconds = min(
         (one for one in by_features.values() if one[0] >= 0.9), key=lambda one: one[1], default=(0, 0)
     )
