@@ -408,6 +408,9 @@ def test_suggestions_are_the_best_of_what_each_part_suggests(at, n, maximize):
 def test_pools_of_every_form():
     model = sm.GaussianProcessRegressor(sm.kernels.RBF(gamma=0.01)).fit(VECTORS[:20], VECTORS[:20, 0])
     assert model.suggest(array(VECTORS[20:], [40, 70]))[0] == model.suggest(VECTORS[20:])[0]
+    frame = pd.DataFrame(VECTORS, columns=[f"v{i}" for i in range(16)])
+    named = clone(model).fit(frame[:20], VECTORS[:20, 0])
+    assert named.suggest(dd.from_pandas(frame[20:], npartitions=3))[0] == named.suggest(frame[20:])[0]
     column = dd.from_pandas(pd.DataFrame({"text": WORDS}), npartitions=3)["text"]
     assert PROCESS.suggest(column)[0] == PROCESS.suggest(WORDS)[0]
     with pytest.raises(ValueError, match="n=121, but the pool has 120 objects"):

@@ -89,7 +89,7 @@ def fit(
         bool,
         typer.Option(
             "--cross",
-            help="With --conformal: fit the model to all objects, and calibrate it with all of them, in 5 folds (CV+). "
+            help="With --conformal: fit the model to all objects, and calibrate it with all of them, in 5 folds. "
             "Better for a few hundred objects or fewer; takes 6 fits instead of one.",
         ),
     ] = False,
@@ -98,7 +98,7 @@ def fit(
         typer.Option(
             "--by-class",
             help="With --conformal: calibrate each class with its own objects, so that sets contain the truth with "
-            "the chosen probability within each class, also a rare one.",
+            "the chosen probability within each class, even a rare one.",
         ),
     ] = False,
     seed: Seed = 0,

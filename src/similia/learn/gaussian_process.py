@@ -490,10 +490,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Parameters
         ----------
         pool : collection of m objects
-            Candidates. They should not include objects that are measured already, nor any object twice. If this is a
-            Dask bag, array or column of a data frame, its workers choose n objects of each partition, and the result is
-            chosen among these. It is the same as for objects in memory if there is one partition or ``n=1``; otherwise,
-            choices after the first may differ.
+            Candidates. They should not include objects that are measured already, nor any object twice. Of a Dask
+            collection, workers choose n objects of each partition, and the result is chosen among these. It is the same
+            as for objects in memory if there is one partition or ``n=1``; otherwise, choices after the first may
+            differ.
         n : int, default=1
             Number of objects to choose, at most m.
         method : {"improvement", "thompson"}, default="improvement"
@@ -516,8 +516,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         if method == "thompson" and is_lazy(pool):
             found = "is a Dask collection, and method='thompson' draws all its objects jointly in memory"
             raise BadType(None, found, remedy="take method='improvement'", collection="pool")
-        objects = read_objects(self, self.kernel_, as_parts(pool), reset=False)
-        m = at_least_one(objects, "pool")
+        pool = as_parts(pool)
+        parted = isinstance(pool, Distributed)
+        m = at_least_one(pool if parted else read_objects(self, self.kernel_, pool, reset=False), "pool")
         check_positive_int(n, "n")
         if n > m:
             raise ValueError(f"n={n}, but the pool has {m} objects; ask for fewer")
@@ -525,8 +526,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         check_choice(method, "method", ("improvement", "thompson"))
         if method == "thompson":
             return _winners(sign * self.sample_y(pool, n, random_state))
-        if isinstance(objects, Distributed):
-            best, at = zip(*objects.map(_best_of_part, self, n, sign), strict=True)
+        if parted:
+            best, at = zip(*pool.map(_best_of_part, self, n, sign), strict=True)
             with part_of_more(lazy=True):
                 return np.concatenate(at)[self._most_improving(concatenate(best), n, sign)]
         return self._most_improving(pool, n, sign)
