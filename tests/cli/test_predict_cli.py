@@ -467,7 +467,7 @@ def test_a_model_calibrated_in_folds_and_by_class(how, tmp_path):
     invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "sets.csv")
     expected = [" | ".join(twin.classes_[row]) for row in sets]
     assert [row[2] for row in rows_of(tmp_path / "sets.csv")[1:]] == expected
-    found = json.loads(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2, "--json").output)
+    found = json.loads(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2, "--json").stdout)
     assert 0.5 < found["scores"]["coverage"]["0.8"] <= 1
 
 
@@ -480,7 +480,7 @@ def test_intervals_of_folds(how, tmp_path):
     invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "ends.csv")
     ends = np.array([row[1:] for row in rows_of(tmp_path / "ends.csv")[1:]], dtype=float)
     assert ((ends[:, 1] <= truth) & (truth <= ends[:, 2])).mean() > 0.8
-    found = json.loads(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2, "--json").output)
+    found = json.loads(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2, "--json").stdout)
     assert 0.5 < found["scores"]["coverage"]["0.8"] <= 1
 
 
