@@ -658,7 +658,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 def _best_of_part(part: Any, start: int, model: GaussianProcessRegressor, n: int, sign: float) -> tuple[Any, Index]:
     """Return the n objects that `suggest` would choose of one part of a pool, and their positions in the pool."""
     with part_of_more(lazy=True, start=start):
-        chosen = np.sort(model._most_improving(part, min(n, n_objects(part)), sign))  # so that ties go to the first
+        chosen = model._most_improving(part, min(n, n_objects(part)), sign)
     return take(part, chosen), start + chosen
 
 
