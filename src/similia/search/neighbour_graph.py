@@ -156,9 +156,9 @@ def knn_graph(
     Raises
     ------
     ValueError
-        If there are fewer than two objects, `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but the objects are not strings,
-        `similarity` is a plain function, `connected` is set without `symmetric`, or an object has fewer than
-        `n_neighbors` others at a finite distance.
+        If there are fewer than two objects, `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but
+        the objects are not strings, `similarity` is a plain function, `connected` is set without `symmetric`, or an
+        object has fewer than `n_neighbors` others at a finite distance.
 
     Warns
     -----
