@@ -219,6 +219,51 @@ def test_many_clusters_are_found_in_as_many_objects(monkeypatch):
     assert sm.KernelKMeans(linear_kernel, 25, n_init=1, random_state=0).fit(X).n_clusters_ == 25
 
 
+def repeated(families, noise=0.2, copies=10):
+    """Return vectors near one centre for each family, `copies` times each, and the family of each."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(len(families)), families)
+    X = rng.normal(size=(len(families), 20))[y] + noise * rng.normal(size=(len(y), 20))
+    return np.tile(X, (copies, 1)), np.tile(y, copies)
+
+
+@pytest.mark.parametrize(
+    ("families", "expected"), [((1, 1), 2), ((1, 1, 1), 3), ((2, 2), 2), ((3, 3, 3), 3), ((5, 5), 2)]
+)
+def test_copies_do_not_make_many_clusters_stable(families, expected):
+    X, y = repeated(families)
+    for model in (sm.KernelKMeans(linear_kernel, "stability", random_state=seed).fit(X) for seed in range(3)):
+        assert model.n_clusters_ == expected
+        assert adjusted_rand_score(y, model.labels_) == 1
+        assert model.n_clusters_tried_.max() == sum(families)  # a cluster for each different object
+        np.testing.assert_array_equal(model.stability_[-1], 1)
+        assert (model.counts_ > 0).all()
+
+
+def test_copies_of_strings():
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice([*letters], 30)) for letters in ("AC", "GT", "AG") for _ in range(3)]
+    for chosen, expected in ((words, 3), (words[::3], 3), (words[:4:3], 2)):
+        model = sm.KernelKMeans(SPECTRUM, "stability", random_state=0).fit(chosen * 20)
+        assert model.n_clusters_ == expected
+        assert len(set(model.labels_)) == expected
+
+
+def test_objects_far_from_each_other_with_copies_are_clusters():
+    X = np.tile(10 * np.eye(6), (20, 1))
+    for seed in range(5):
+        assert sm.KernelKMeans(linear_kernel, "stability", random_state=seed).fit(X).n_clusters_ == 6
+    some = np.concatenate([X[:6], X[:1]])  # only one object has a copy
+    assert sm.KernelKMeans(linear_kernel, "stability", random_state=0).fit(some).n_clusters_tried_.max() < 6
+
+
+def test_stability_needs_different_objects():
+    with pytest.raises(ValueError, match=r"X holds only 1 object that the similarity tells apart, expected"):
+        sm.KernelKMeans(SPECTRUM, "stability").fit(["acac"] * 40)
+    with pytest.raises(ValueError, match=r"X holds only 2 objects that .* expected at least 3; set n_clusters to one"):
+        sm.KernelKMeans(SPECTRUM, [3, 4]).fit(["acac", "gtgt"] * 20)
+
+
 # ---- input that is unusual or wrong
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_labels_whatever_the_output_of_scikit_learn(output):

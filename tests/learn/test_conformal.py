@@ -542,7 +542,7 @@ def test_wrong_objects_and_targets():
     model = sm.ConformalRegressor(RIDGE)
     for X, y, words in (
         (STRINGS, np.full(40, np.nan), r"y\[0\] is nan, expected finite numbers"),
-        (STRINGS, [1.0] * 39, "y has 39 labels for 40 objects"),
+        (STRINGS, [1.0] * 39, "y has 39 numbers for 40 objects"),
         (STRINGS[:1], [1.0], "X has n_samples=1, expected at least 2"),
         (STRINGS, None, "requires y"),
     ):

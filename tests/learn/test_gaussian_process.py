@@ -311,6 +311,14 @@ def test_a_decision_between_classes_is_explained():
         latent = (SPECTRUM(X[4:5], model.objects_) @ model.weights_)[0, column]
         assert abs(found.value) == pytest.approx(abs(latent))
         assert sum(part.contribution for part in found.parts) + (found.omitted or 0) == pytest.approx(found.value)
+        K = SPECTRUM(X[4:5], model.objects_)[0]
+        z, R, before = K @ model.components_, model.spreads_[column], model.scale_ * SPECTRUM(X[4:5])[0, 0]
+        std = np.sqrt(before - model.scale_ * z @ z + np.square(z @ R).sum())
+        assert f"this score is {std:.3g}, before training it was {np.sqrt(before):.3g};" in found.note
+        solved = model.components_ @ (model.scale_ * np.eye(len(z)) - R @ R.T) @ z  # known variance: K @ solved
+        assert K @ solved == pytest.approx(before - std**2)
+        most = np.argmax(K * solved)
+        assert f"reduce it most are {model.indices_[most]} ({(K * solved)[most] / before:.0%})" in found.note
 
 
 def test_saved_and_loaded(tmp_path):
@@ -337,6 +345,8 @@ def test_saved_and_loaded(tmp_path):
         ({"noise": "some"}, "noise must be"),
         ({"parameters": {}}, "parameters must be a dictionary"),
         ({"parameters": {"h": [1]}}, "Invalid parameter 'h'"),
+        ({"parameters": {"k": "auto"}}, r"lists of values to try, got 'auto' for 'k'; 'auto' is for 'weights', if"),
+        ({"parameters": {"k": 3}}, r"lists of values to try, got 3 for 'k'$"),
         ({"n_landmarks": 0}, "n_landmarks must be"),
         ({"kernel": sm.distances.DTW()}, "is a distance, expected a kernel"),
     ],
@@ -356,8 +366,18 @@ def test_bad_calls():
         model.suggest(X, 11)
     with pytest.raises(ValueError, match="method must be"):
         model.suggest(X, 1, "best")
-    with pytest.raises(ValueError, match=r"got shape \(10, 2\)"):
+    with pytest.raises(ValueError, match=r"y must be one number per object, shape \(10,\), got shape \(10, 2\)"):
         model.fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="y has 9 numbers for 10 objects; give one number per object"):
+        model.log_density(X, y[:9])
+    with pytest.raises(ValueError, match="GaussianProcessRegressor requires y to be passed"):
+        model.fit(X, None)
+    for longer in (
+        sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=90), n_landmarks=3),
+        sm.GaussianProcessClassifier(sm.kernels.Spectrum(k=90)),
+    ):
+        with pytest.raises(ValueError, match=r"all similarities among the landmarks are 0: .*strings shorter than k"):
+            longer.fit(X, np.arange(10) % 5)
     with sm.config(max_memory="16KiB"), pytest.raises(ValueError, match="set n_landmarks=1000"):
         sm.GaussianProcessRegressor(SPECTRUM).fit(*strings(60))
     with pytest.raises(ValueError, match="two or more"):

@@ -81,6 +81,14 @@ def test_stability_is_drawn(tmp_path: Path) -> None:
     assert "most frequent class" not in page.text
 
 
+def test_clusters_of_copies_are_not_taken_for_stable_groups(tmp_path: Path) -> None:
+    words = ["ACACACAC", "ACACACCA", "GTGTGTGT", "GTGTGTTG"] * 5
+    model = sm.KernelKMeans(sm.kernels.Spectrum(k=3), n_clusters="stability", random_state=0).fit(words)
+    assert model.n_clusters_ == 2
+    page = Page(write_clusters(model, words, path=tmp_path / "c.html"))
+    assert "the best was taken: 2; 4 clusters would each hold copies of one object." in page.text
+
+
 def test_a_sample_is_drawn_with_the_medoids_in_it(fitted: Any, tmp_path: Path) -> None:
     names = [f"n{i}" for i in range(40)]
     page = Page(write_clusters(fitted, WORDS, path=tmp_path / "c.html", names=names, max_objects=4))

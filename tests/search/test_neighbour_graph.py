@@ -293,6 +293,7 @@ def test_symmetric_graph_keeps_zeros():
     ("arguments", "message"),
     [
         ({"n_neighbors": 3}, "n_neighbors must be below 3, the number of objects, got 3"),
+        ({"X": ["a"]}, "X holds 1 object, expected at least two, so that each has a neighbour"),
         ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
         ({"symmetric": False, "connected": True}, "connected must be False if symmetric=False, got True"),
         ({"method": "fast"}, "method must be 'auto', 'exact', 'kmers' or 'bits', got 'fast'"),
@@ -325,17 +326,43 @@ def test_hdbscan_finds_clear_families_in_a_connected_graph():
     np.testing.assert_array_equal(graph.toarray(), before)  # copy=True keeps the distances
 
 
-def test_hdbscan_gives_each_object_a_label_only_if_no_distance_is_zero():
-    """The guide says so: scikit-learn drops edges of weight 0 from its spanning tree."""
+@pytest.mark.parametrize("similarity", [LEVENSHTEIN, sm.kernels.Spectrum(k=2, normalize=True)])
+@pytest.mark.parametrize("sizes", [(30, 30, 5), (30, 6, 30), (12, 12, 12)])
+def test_hdbscan_gives_each_of_many_equal_objects_a_label(similarity, sizes):
+    words, y = np.repeat(["ACACACAC", "GGTTGGTT", "CATGATGA"], sizes).tolist(), np.repeat(range(3), sizes)
+    graph = knn_graph(words, similarity, 4, connected=True)
+    assert (graph.data > 0).all()  # a stored 0 makes HDBSCAN read beyond its arrays, so fail before it
+    labels = HDBSCAN(min_cluster_size=5, min_samples=4, metric="precomputed", copy=True).fit_predict(graph)
+    assert len(labels) == len(words)
+    assert adjusted_rand_score(y, labels) == 1
+    assert -1 not in labels
+
+
+def test_hdbscan_takes_copies_of_one_object_in_a_family():
     words, _ = clear_families(3, 40)
     words += [words[0]] * 20
     graph = knn_graph(words, LEVENSHTEIN, 10, connected=True)
-    model = HDBSCAN(min_cluster_size=10, metric="precomputed", copy=True)
-    assert len(model.fit_predict(graph)) < len(words)
-    graph.data.clip(1e-9, out=graph.data)
-    labels = model.fit_predict(graph)
+    assert (graph.data > 0).all()
+    labels = HDBSCAN(min_cluster_size=10, metric="precomputed", copy=True).fit_predict(graph)
     assert len(labels) == len(words)
     assert len(set(labels[[0, *range(120, 140)]])) == 1
+
+
+@given(st.lists(st.text("AB", max_size=3), min_size=3, max_size=12), st.integers(1, 2))
+def test_no_distance_of_a_connected_graph_is_zero(words, k):
+    graph = knn_graph(words, LEVENSHTEIN, k, connected=True)
+    apart = np.array([[rapidfuzz.distance(x, y) for y in words] for x in words])
+    stored = graph.tocoo()
+    expected = apart[stored.row, stored.col].astype(float)
+    small = 1e-6 * expected[expected > 0].min() if expected.any() else 1e-9
+    np.testing.assert_array_equal(stored.data, np.where(expected == 0, small, expected))
+    assert all((np.diff(row) >= 0).all() for row in np.split(graph.data, graph.indptr[1:-1]))
+
+
+def test_the_smallest_distances_are_not_rounded_to_zero():
+    numbers = np.array([5e-324, 5e-324, 0.0])
+    graph = knn_graph(numbers[:, None], sm.distances.FromFunction(lambda x, y: abs(x[0] - y[0])), 1, connected=True)
+    assert (graph.data > 0).all()
 
 
 @settings(max_examples=80, deadline=None)
@@ -380,7 +407,7 @@ def test_an_asymmetric_distance_joins_by_the_smaller_direction():
 
     graph = knn_graph(["a1", "a2", "b1", "b2"], sm.distances.FromFunction(apart, symmetric=False), 1, connected=True)
     assert connected_components(graph)[0] == 1
-    assert sorted(graph.data) == [0, 0, 0, 0, 3, 3]
+    assert sorted(graph.data) == [3e-6, 3e-6, 3e-6, 3e-6, 3, 3]
 
 
 # ---- objects of Dask collections

@@ -28,14 +28,19 @@ WORDS = ["".join(RNG.choice(list("ACGT"), 12 + i % 9)) for i in range(60)]
 class Doubled:
     """Stands for UMAP: checks what it is given, and moves each object to twice its start."""
 
-    def __init__(self, n_neighbors, precomputed_knn, init, random_state, n_jobs, force_approximation_algorithm):
+    def __init__(
+        self, n_neighbors, precomputed_knn, init, random_state, n_jobs, force_approximation_algorithm, tqdm_kwds
+    ):  # fmt: skip
         near, apart = precomputed_knn
         assert near.shape == apart.shape == (len(init), n_neighbors)
         np.testing.assert_array_equal(near[:, 0], np.arange(len(init)))
         assert (np.diff(apart, axis=1) >= 0).all()
         assert isinstance(random_state, int)
+        self.bar = tqdm_kwds
 
     def fit_transform(self, X):
+        if not self.bar["disable"]:
+            print(self.bar["desc"], file=sys.stderr)
         return 2 * np.asarray(X, dtype=np.float32)
 
 
@@ -181,8 +186,17 @@ def test_new_objects_lie_among_their_nearest(monkeypatch, tmp_path, similarity):
     np.testing.assert_array_equal(sm.load(path).transform(new), found.transform(new))
 
 
+def test_umap_shows_its_progress_only_on_request(monkeypatch, capsys):
+    monkeypatch.setattr(similarity_map, "_umap", lambda: Doubled)
+    found = sm.SimilarityMap(SPECTRUM, "neighbours", random_state=0).fit(WORDS)
+    assert capsys.readouterr() == ("", "")
+    with sm.config(progress=True):
+        found.fit(WORDS)
+    assert "UMAP" in capsys.readouterr().err
+
+
 @pytest.mark.ecosystem
-def test_umap_keeps_neighbourhoods_better_than_two_axes():
+def test_umap_keeps_neighbourhoods_better_than_two_axes(capsys):
     pytest.importorskip("umap", reason="umap-learn lays out the graph of neighbours and is not installed")
     centres = RNG.choice(list("ACGT"), size=(12, 40))
     words = []
@@ -193,7 +207,10 @@ def test_umap_keeps_neighbourhoods_better_than_two_axes():
     by = {method: sm.SimilarityMap(SPECTRUM, method, random_state=0) for method in ("landmarks", "neighbours")}
     points = {method: one.fit_transform(words) for method, one in by.items()}
     assert by["neighbours"].trustworthiness_ > by["landmarks"].trustworthiness_ + 0.05
-    again = sm.SimilarityMap(SPECTRUM, "neighbours", random_state=0).fit_transform(words)
+    assert "UMAP" not in capsys.readouterr().err
+    with sm.config(progress=True):
+        again = sm.SimilarityMap(SPECTRUM, "neighbours", random_state=0).fit_transform(words)
+    assert "UMAP: 100%" in capsys.readouterr().err
     np.testing.assert_array_equal(again, points["neighbours"])
     np.testing.assert_allclose(by["neighbours"].transform(words), points["neighbours"], rtol=1e-4, atol=1e-4)
 

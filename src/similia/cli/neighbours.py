@@ -27,8 +27,9 @@ def neighbours(
     symmetric: Annotated[
         bool,
         typer.Option(
-            help="Store each distance in both directions, as HDBSCAN needs it. With --no-symmetric, each row holds "
-            "exactly the -k nearest, from which UMAP's precomputed_knn is made."
+            help="Store each distance in both directions, as UMAP needs it. With --no-symmetric, each row holds "
+            "exactly the -k nearest, from which UMAP's precomputed_knn is made. For HDBSCAN, call "
+            "similia.search.knn_graph(connected=True) in Python."
         ),
     ] = True,
     seed: Seed = 0,

@@ -193,18 +193,20 @@ def rows_in_blocks(X: Any, step: int, read: Callable[[Any], Any]) -> Iterator[tu
         yield start, block
 
 
-def check_labels(y: Any, n: int, *, hint: str = "") -> npt.NDArray:
+def check_labels(y: Any, n: int, *, hint: str = "", what: str = "label") -> npt.NDArray:
     """Return the labels `y` as a 1-D array; warn if the shape is (n, 1), and raise if `y` is not `n` single labels.
 
-    `hint` ends the error message for several labels per object.
+    `hint` ends the error message for several labels per object; `what` is the name of a label in messages.
     """
     if y is None:
-        raise ValueError("this estimator requires y to be passed, but the target y is None; give one label per object")
+        missing = "this estimator requires y to be passed, but the target y is None"
+        raise ValueError(f"{missing}; give one {what} per object")
     unmasked(y, "y")
     try:
         y = np.asarray(y)
     except ValueError:  # rows of different lengths
-        raise ValueError(f"y must be one label per object (1-D), got sequences of different lengths{hint}") from None
+        found = "sequences of different lengths"
+        raise ValueError(f"y must be one {what} per object, shape ({n},), got {found}{hint}") from None
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -214,9 +216,9 @@ def check_labels(y: Any, n: int, *, hint: str = "") -> npt.NDArray:
         )
         y = y.ravel()
     if y.ndim != 1:
-        raise ValueError(f"y must be one label per object (1-D), got shape {y.shape}{hint}")
+        raise ValueError(f"y must be one {what} per object, shape ({n},), got shape {y.shape}{hint}")
     if len(y) != n:
-        raise ValueError(f"y has {len(y)} labels for {n} objects; give one label per object")
+        raise ValueError(f"y has {len(y)} {what}s for {n} objects; give one {what} per object")
     return y
 
 

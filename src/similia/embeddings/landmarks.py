@@ -97,7 +97,8 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     pivots, E tr(K - F F^T) is at most (1 + e) times the trace error of the best rank-r approximation. Here h is that
     trace error divided by tr K (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in batches by
     rejection, with the same distribution as one at a time (Epperly, Tropp & Webber, 2025). The function stops early if
-    the diagonal of K - F F^T is only rounding noise.
+    the diagonal of K - F F^T is only rounding noise. If no k(x, x) is positive, the pivot is object 0, for which
+    `decompose` then says what is wrong.
     """
     residual = np.maximum(gram.diagonal(), 0.0)
     noise = n_components * gram.eps() * residual.max()
@@ -107,7 +108,7 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
         residual[residual <= noise] = 0.0
         k = len(pivots)
         if k >= n_components or not residual.any():
-            return pivots
+            return pivots if k else np.zeros(1, dtype=np.int64)
         proposals = _propose(residual, n_components, rng)
         R = gram.block(proposals, proposals) - F[proposals, :k] @ F[proposals, :k].T
         residual[proposals] = np.minimum(residual[proposals], R.diagonal())

@@ -71,7 +71,7 @@ from similia.objects import GraphToSets, SeriesToSets, take
 from similia.objects.sequences import Batch
 from similia.objects.series import SeriesBatch
 from similia.pipelines import members_of, parts_of, steps_of
-from similia.similarity import Distance, as_objects, evaluate, name_of, refuse_class, without_addresses
+from similia.similarity import Distance, as_objects, diagonal, evaluate, name_of, refuse_class, without_addresses
 
 _TIMES = "columns are split by time; in a part, all points of time add more than the mean amount, or all less"
 _NEAR = "(near: CLASS) says that a small distance to that object counts for CLASS"
@@ -430,7 +430,8 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
         winner = int(np.flatnonzero(machine.classes_ == machine.predict(given)[0])[0])
         column, sign = (0, 2.0 * winner - 1.0) if len(machine.classes_) == 2 else (winner, 1.0)
         alpha, intercept = sign * machine.weights_[:, column], None
-        value = float(np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0] @ alpha)
+        K = np.asarray(evaluate(kernel, X, objects), dtype=np.float64)[0]
+        value, note = float(K @ alpha), _doubt_of_class(machine, X, K, column)
         kind, title = "decision", f"for {machine.classes_[winner]!s} against the others"
     else:
         alpha = machine.dual_coef_
@@ -447,10 +448,28 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
 def _doubt(machine: GaussianProcessRegressor, X: Any) -> str:
     """Return a note on the standard deviation of a prediction, and on the training objects that make it smaller."""
     std = float(machine.predict(X, return_std=True)[1][0])
-    shares = machine.knowledge(X)[0]
-    told = [f"{machine.indices_[i]} ({shares[i]:.0%})" for i in np.argsort(-shares)[:3] if shares[i] >= 0.01]
     note = f"the standard deviation is {std:.3g}, that of the noise alone {machine.noise_:.3g}"
-    return note + (f"; the training objects that reduce it most are {', '.join(told)}" if told else "")
+    return note + _reduced_by(machine, machine.knowledge(X)[0])
+
+
+def _doubt_of_class(machine: GaussianProcessClassifier, X: Any, K: Floats, column: int) -> str:
+    """Return a note on the standard deviation of a score, and on the training objects that make it smaller.
+
+    `K` holds the kernel values of the object with ``machine.objects_``. Each takes a share of what training removes of
+    the variance of the score: scale |z|^2 - |R^T z|^2 for features z, where R is the matrix of `spreads_`.
+    """
+    z, spread = K @ machine.components_, machine.spreads_[column]
+    known = K * (machine.components_ @ (machine.scale_ * z - spread @ (z @ spread)))
+    before = machine.scale_ * float(diagonal(machine.kernel_, X)[0])
+    std = np.sqrt(max(before - known.sum(), 0.0))
+    note = f"the standard deviation of this score is {std:.3g}, before training it was {np.sqrt(before):.3g}"
+    return note + _reduced_by(machine, known / (before or 1.0))
+
+
+def _reduced_by(machine: GaussianProcess, shares: Floats) -> str:
+    """Return the end of a note: the training objects that take the largest shares of a variance."""
+    told = [f"{machine.indices_[i]} ({shares[i]:.0%})" for i in np.argsort(-shares)[:3] if shares[i] >= 0.01]
+    return f"; the training objects that reduce it most are {', '.join(told)}" if told else ""
 
 
 def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -> Explanation:

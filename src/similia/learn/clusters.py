@@ -42,6 +42,7 @@ from similia.embeddings.d2ke import D2KE
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.objects import concatenate, take
+from similia.objects.identical import identical
 from similia.objects.sequences import at_least_one
 from similia.similarity import (
     ComparesObjects,
@@ -62,6 +63,7 @@ _SAMPLE = 20_000  # maximum number of objects on which starts are compared, or t
 _CLOSE = 1e-6  # squared distances below this share of the squared norms are computed from differences
 _NUMBERS = range(2, 11)  # tried by n_clusters="stability"
 _PAIRS, _SHARE = 10, 0.8  # number of pairs of subsamples, share of the objects in each
+_STABLE = 0.8  # mean agreement at which groups of different objects are preferred to groups of copies
 _STABILITY_SAMPLE = 2000  # maximum number of objects from which subsamples are drawn, or twice that of clusters
 
 
@@ -236,7 +238,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer objects than clusters, or if `similarity` counts as a kernel, but its values are
+        In `fit`, if there are fewer objects than clusters, fewer different ones than the smallest number of clusters to
+        try, or if `similarity` counts as a kernel, but its values are
         those of a distance: 0 between equal objects and above 0 between others.
 
     Warns
@@ -246,13 +249,17 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     Notes
     -----
-    To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples. A
-    subsample holds 80 % of the training objects or, if there are more than m training objects, 80 % of m random ones.
-    Here m is the larger of 2,000 and twice the largest number of clusters. The adjusted Rand index compares the
-    clusters of the objects that are in both subsamples: 1 means the same clusters, and 0 means no more agreement than
-    by chance. `fit` takes the mean index of 10 pairs of subsamples for each number of clusters, and chooses the largest
-    number whose mean is within one standard error of the best mean. A single cluster is always stable, so 1 cannot be
-    tried. If all means are low, the objects have no clear groups.
+    To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples.
+    Objects with equal vectors count once. A subsample holds 80 % of the different training objects or, if there are
+    more than m of them, 80 % of m random ones. Here m is the larger of 2,000 and twice the largest number of clusters.
+    The adjusted Rand index compares the clusters of the objects that are in both subsamples: 1 means the same clusters,
+    and 0 means no more agreement than by chance. `fit` takes the mean index of 10 pairs of subsamples for each number
+    of clusters, and chooses the largest number whose mean is within one standard error of the best mean. If all means
+    are low, the objects have no clear groups.
+
+    Some numbers of clusters are always stable. A single cluster is, so 1 cannot be tried. Numbers above two thirds of
+    the size of a subsample nearly are, because most clusters hold one object, so they are left out. If each object has
+    copies, one cluster for each different object is tried too, but is chosen only if no other mean reaches 0.8.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
@@ -428,12 +435,23 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         self.n_clusters_tried_, self.stability_ = np.zeros(0, np.int64), np.zeros((0, _PAIRS))
         if len(numbers) == 1:
             return numbers[0]
-        sample = F[np.sort(rng.permutation(len(F))[: max(_STABILITY_SAMPLE, 2 * numbers[-1])])]
-        tried = [k for k in numbers if k < len(sample)] or [numbers[0]]
+        same = identical(F)
+        F, n_different = F[np.unique(same, return_index=True)[1]], int(same.max()) + 1
+        if n_different < numbers[0]:
+            found = f"holds only {n_different} object{'s' * (n_different > 1)} that the similarity tells apart"
+            raise BadValue(None, found, f"at least {numbers[0]}", "set n_clusters to one number")
+        sample = F[np.sort(rng.permutation(n_different)[: max(_STABILITY_SAMPLE, 2 * numbers[-1])])]
+        tried = [k for k in numbers if 3 * k <= 2 * round(_SHARE * len(sample))]
+        copies = n_different in numbers and np.bincount(same).min() > 1
+        if copies:  # then each cluster may hold the copies of one object
+            tried.append(n_different)
+        tried = tried or [numbers[0]]
         runs = track(tried, "stability", total=len(tried))
         self.stability_ = np.array([_stability(sample, k, self.max_iter, tol, rng) for k in runs])
         self.n_clusters_tried_ = np.array(tried)
         means = self.stability_.mean(axis=1)
+        if copies and means[:-1].max(initial=0.0) >= _STABLE:
+            means = means[:-1]
         best = int(means.argmax())
         error = self.stability_[best].std(ddof=1) / np.sqrt(_PAIRS)
         return tried[int(np.flatnonzero(means >= means[best] - error)[-1])]

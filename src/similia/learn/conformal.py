@@ -49,8 +49,8 @@ from similia.core.estimators import all_at_once, check_fitted, offered_if, take_
 from similia.core.progress import track
 from similia.core.state import Sizes, array, each, labels, one_of, state
 from similia.core.text import short
-from similia.core.validation import RandomState, check_choice, check_labels, check_positive_int, generator, not_real
-from similia.learn.targets import check_two_classes, checked_labels, checked_targets, with_classes_of
+from similia.core.validation import RandomState, check_choice, check_positive_int, generator, not_real
+from similia.learn.targets import check_two_classes, checked_labels, checked_numbers, with_classes_of
 from similia.objects import n_objects, take
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
@@ -587,7 +587,7 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the regressor to n objects and their numbers `y`, and calibrate it with objects that it has not seen."""
         (X, n), rng = self._read(X), generator(self.random_state)
-        targets = checked_targets(None if y is None else check_labels(y, n), n, "ConformalRegressor")
+        targets = checked_numbers(y, n, "ConformalRegressor")
         self.conformity_score_ = self.conformity_score
         rows = self._fit_models(X, targets, np.zeros(n, dtype=np.int64), rng)
         scores = []

@@ -47,7 +47,6 @@ from similia.core.threads import one_blas_thread
 from similia.core.validation import (
     RandomState,
     check_choice,
-    check_labels,
     check_positive,
     check_positive_int,
     generator,
@@ -69,7 +68,7 @@ from similia.learn.evidence import (
 from similia.learn.kernel_grid import KernelGrid
 from similia.learn.kernel_machines import KernelMachine
 from similia.learn.student_mixture import StudentMixture, inflation
-from similia.learn.targets import checked_targets
+from similia.learn.targets import checked_numbers
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import diagonal, precision, read_objects
@@ -299,7 +298,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         with closing(steps), one_blas_thread():  # so that the choice does not depend on the number of threads
             for kernel, objects, values in grid.read(self, X):
                 n = at_least_one(objects)
-                targets = checked_targets(check_labels(y, n), n, "GaussianProcessRegressor")
+                targets = checked_numbers(y, n, "GaussianProcessRegressor")
                 self._check_targets(targets, noise)
                 candidate = Candidate(kernel, objects, values, targets - targets.mean())
                 found = self._fitted(grid, candidate, partial(choice, noise=noise), steps)
@@ -444,7 +443,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         refuse_lazy(X, "its targets must be at hand, too; call log_density for each part")
         mixture = self._mixture(X, with_noise=True)
         m = len(mixture.location)
-        return mixture.log_density(checked_targets(check_labels(y, m), m, "GaussianProcessRegressor"))
+        return mixture.log_density(checked_numbers(y, m, "GaussianProcessRegressor"))
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: RandomState = 0, *, with_noise: bool = False

@@ -9,7 +9,7 @@ these, such as ``gamma="median"``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -50,6 +50,11 @@ class KernelGrid:
                 found = f"weights='auto' for {type(kernel).__name__}"
                 raise BadParameter("parameters", "'auto' only for the weights of a similia.kernels.Sum", found)
             self.open, parameters = True, {name: parameters[name] for name in parameters if name != "weights"}
+        for name, values in parameters.items():
+            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+                remedy = "'auto' is for 'weights', if the kernel is a similia.kernels.Sum" if values == "auto" else ""
+                found = f"{short(values)} for {name!r}"
+                raise BadParameter("parameters", "a dictionary of lists of values to try", found, remedy)
         self._combinations: list[Values] = list(ParameterGrid(parameters))
         self._several = {name for name, values in parameters.items() if len(values) > 1}
 

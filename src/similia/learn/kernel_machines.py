@@ -33,10 +33,10 @@ from similia.core.estimators import all_at_once, check_fitted, detached, offered
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.threads import one_blas_thread
-from similia.core.validation import check_labels, check_positive
+from similia.core.validation import check_positive
 from similia.embeddings.gram import kernel_values, row_blocks
 from similia.learn.gram_svm import PairMachines, check_pairs_fit, coded, fit_machine
-from similia.learn.targets import checked_labels, checked_targets
+from similia.learn.targets import checked_labels, checked_numbers, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, check_kernel, decided, read_objects, warn_of_strangers
@@ -411,7 +411,7 @@ class KernelSVR(_KernelRegressor):
         """Compute the Gram matrix of n objects and fit the regressor to their targets `y`, n numbers."""
         C, epsilon = check_positive(self.C, "C"), check_positive(self.epsilon, "epsilon", zero=True)
         kernel, objects, n = self._read(X)
-        targets = checked_targets(check_labels(y, n), n, "KernelSVR")
+        targets = checked_numbers(y, n, "KernelSVR")
         machine = SVR(kernel="precomputed", C=C, epsilon=epsilon)
         machine.random_state = 0  # libsvm does not use it here; None would draw from numpy's global state
         machine.fit(self._gram(kernel, objects, n), targets)

@@ -176,6 +176,11 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
     return targets
 
 
+def checked_numbers(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
+    """Return `y` as finite float64, (n,); raise, naming the regressor `who`, if it is not one number per object."""
+    return checked_targets(None if y is None else check_labels(y, n, what="number"), n, who)
+
+
 def failure_of(scorer: Any, y: Any, model: Any) -> str:
     """Return the text of the error or UserWarning that a scorer gives for `model`, fitted to constants; "" if none."""
     from sklearn.exceptions import UndefinedMetricWarning

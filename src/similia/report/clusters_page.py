@@ -245,10 +245,12 @@ def _about_stability(model: KernelKMeans) -> Section:
         axis.errorbar(numbers, means, errors, color=mark(0)["color"], marker="o", markersize=4)
         axis.set(xlabel="number of clusters", ylabel="adjusted Rand index", xticks=numbers)
 
+    copies = means[-1] == 1 and model.n_clusters_ < numbers[-1]  # the last number would have been chosen
+    but = f"; {numbers[-1]} clusters would each hold copies of one object" if copies else ""
     text = (
-        f"Two random subsamples of the objects were clustered, {model.stability_.shape[1]} times for each number of "
-        "clusters, and compared by their common objects: 1 if both agree, 0 on average by chance. The largest number "
-        f"within one standard error of the best was taken: {model.n_clusters_}."
+        f"Two random subsamples of the different objects were clustered, {model.stability_.shape[1]} times for each "
+        "number of clusters, and compared by their common objects: 1 if both agree, 0 on average by chance. "
+        f"The largest number within one standard error of the best was taken: {model.n_clusters_}{but}."
     )
     return Section("stability", "How many clusters", text=text, charts=charts(draw, "Agreement of two subsamples"))
 

@@ -25,7 +25,8 @@ to compare. Codes and lists are in the calling process, and steps 2 and 3 are do
 
 With ``connected=True``, distances between the connected components are added: those of a minimum spanning tree of the
 components, where the gap between two components is the least distance between an object of one and an object of the
-other (of a sample, if there are many).
+other (of a sample, if there are many). Then no distance is 0, because scikit-learn's HDBSCAN finds a minimum spanning
+tree with scipy, for which a stored 0 is no edge: it loses objects or reads beyond its arrays.
 
 Papers: Dong, Moses & Li, "Efficient k-nearest neighbor graph construction for generic similarity measures", WWW 2011
 (NN-descent); Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, Section 3 (sorted orders
@@ -79,6 +80,7 @@ _POSTING, _LONGEST_K = 64, 16  # mean number of strings that share a k-mer, at m
 _READ = 256  # strings with a k-mer that are counted for one of them, at most
 _SHARING = 40  # strings that share most k-mers, compared with each string
 _SAMPLED = 2048  # objects compared to join components, at most
+_SAME, _ALL_SAME = 1e-6, 1e-9  # distance in place of 0: a share of the smallest positive one, or if there is none
 _GRAIN = 256  # minimum number of objects per thread
 _LOGGER = logger_of(__name__)
 Compare = Callable[[Any, Any], Floats]
@@ -127,7 +129,9 @@ def knn_graph(
         Whether to add distances between the connected components of the graph, so that it has only one, as HDBSCAN
         requires. These are the distances of the nearest pairs of objects in different components, one fewer than there
         are components. If there are more than 2,048 objects, 2,048 of them stand for all, at least one of each
-        component. Needs ``symmetric=True``.
+        component. Equal objects get a small positive distance in place of 0, because HDBSCAN takes a stored 0 for a
+        missing distance: a millionth of the smallest positive distance in the graph, or 1e-9 if all are 0. Needs
+        ``symmetric=True``.
     random_state : int, numpy generator or None, default=None
         Source of randomness of "bits", of the objects on which recall is measured, and of those that `connected`
         compares. An integer makes results the same for any ``config(max_memory=...)``, any number of threads and any
@@ -139,7 +143,8 @@ def knn_graph(
     -------
     graph : csr_matrix of float64, shape (n, n)
         Distances. Row i holds the nearest objects of object i, without itself, in ascending order of (distance, index).
-        Distances of 0 are stored, as scikit-learn expects: pass the graph to estimators with ``metric="precomputed"``.
+        Distances of 0 are stored (unless `connected` replaces them), as scikit-learn expects: pass the graph to
+        estimators with ``metric="precomputed"``.
         With ``symmetric=False``, ``graph.indices.reshape(n, n_neighbors)`` and ``graph.data.reshape(n, n_neighbors)``
         are the arrays of indices and distances that other libraries take.
     recall : float
@@ -151,9 +156,9 @@ def knn_graph(
     Raises
     ------
     ValueError
-        If `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but the objects are not strings,
-        `similarity` is a plain function, `connected` is set without `symmetric`, or an object has fewer than
-        `n_neighbors` others at a finite distance.
+        If there are fewer than two objects, `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but
+        the objects are not strings, `similarity` is a plain function, `connected` is set without `symmetric`, or an
+        object has fewer than `n_neighbors` others at a finite distance.
 
     Warns
     -----
@@ -183,6 +188,8 @@ def knn_graph(
     if method == "kmers" and not strings:
         raise BadParameter("method", "'auto', 'exact' or 'bits' for objects that are no strings", repr(method))
     n = at_least_one(objects)
+    if n == 1:
+        raise BadValue(None, "holds 1 object", "at least two, so that each has a neighbour")
     if n_neighbors >= n:
         raise BadParameter("n_neighbors", f"below {n}, the number of objects", f"{n_neighbors}")
     metric = metric.decided(objects)
@@ -199,6 +206,7 @@ def knn_graph(
         graph = _in_both_directions(graph)
     if connected:
         graph = _joined(graph, metric, objects, n_neighbors, method, seeds)
+        graph.data = _without_zeros(graph.data)
     return (graph, recall) if return_recall else graph
 
 
@@ -284,6 +292,13 @@ def _tree_of(metric: Metric, X: Any, component: Index) -> tuple[Index, Index, Fl
         parent[closer], least[closer] = b, gaps[b][closer]
     left, right = np.array(pairs, np.int64).T
     return left, right, D[left, right]
+
+
+def _without_zeros(distances: Floats) -> Floats:
+    """Return distances in which a small positive number replaces 0; the order of the others stays."""
+    positive = distances > 0
+    least = _SAME * distances[positive].min() if positive.any() else _ALL_SAME
+    return np.where(positive, distances, max(least, np.finfo(np.float64).tiny))
 
 
 # ---- all pairs

@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, settings
 from similia.core.errors import BadParameter
 from similia.core.estimators import Transformer, all_at_once, check_fitted
 from similia.core.products import row_product
@@ -134,8 +134,9 @@ class SimilarityMap(ComparesObjects, Transformer):
     -----
     `transform` places new objects. With "neighbours", a new object lies at the mean of the places of its nearest
     training objects, with weights 1 / d^2 for distances d. Its coordinates are the same, to the last bit, whichever
-    objects are transformed with it. On one machine, the same seed gives the same UMAP layout. A kernel k defines the
-    distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+    objects are transformed with it. On one machine, the same seed gives the same UMAP layout. Within
+    ``similia.config(progress=True)``, UMAP shows a bar of its own. A kernel k defines the distance
+    ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     References
     ----------
@@ -387,6 +388,7 @@ def _laid_out(umap: Any, graph: Any, start: Floats, seed: int | None) -> Floats:
     model = umap(
         n_neighbors=near.shape[1], precomputed_knn=(near, apart), init=start.astype(np.float32), random_state=seed,
         n_jobs=1, force_approximation_algorithm=True,
+        tqdm_kwds={"desc": "UMAP", "disable": not settings().progress},
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")  # `transform` does not use UMAP
