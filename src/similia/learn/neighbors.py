@@ -32,8 +32,8 @@ from similia.objects.sequences import at_least_one
 from similia.objects.tables import holds_numbers, is_frame
 from similia.similarity import (
     ComparesObjects,
-    EachPair,
     Kernel,
+    Pairwise,
     check_direction,
     decided,
     diagonal,
@@ -128,7 +128,7 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         if is_frame(objects) and not holds_numbers(objects):
             return objects
         rows = check_vectors(objects)
-        by_row = isinstance(distance, EachPair) or (isinstance(distance, FromFunction) and not distance.pairwise)
+        by_row = isinstance(distance, Pairwise) or (isinstance(distance, FromFunction) and not distance.pairwise)
         return objects if by_row and is_frame(objects) else rows
 
     def _nearest(self, X: Any, k: int, *, without_self: bool) -> tuple[Floats, Index]:
