@@ -57,6 +57,25 @@ def test_a_kernel_by_which_large_objects_are_strange_is_noted(normalize, ordinar
     assert ("Spectrum is not normalised, so large objects count as strange" in said.output) is not normalize
 
 
+def test_objects_that_share_nothing_with_others_are_noted(tmp_path):
+    strangers = ["".join(three) for three in ("GGG", "TTT", "KKK", "MMM")]
+    data = table(tmp_path / "d.csv", [*WORDS, *strangers])
+    kernel = ("--kernel", "Spectrum(k=3, normalize=True)")
+    said = run("outliers", data, "--text", "sequence", *kernel, "-k", 2, "-o", tmp_path / "o.csv")
+    assert "4 objects share the largest strangeness, so they cannot be told apart" in said.output
+
+
+@pytest.mark.parametrize("command", ["cluster", "neighbours", "outliers"])
+def test_rows_of_numbers_are_series_if_the_distance_compares_series(command, tmp_path):
+    X = RNG.normal(size=(30, 12)).cumsum(axis=1)
+    np.savez(data := tmp_path / "x.npz", X=X)
+    output = tmp_path / ("o.npz" if command == "neighbours" else "o.csv")
+    said = run(
+        command, data, "--distance", "DTW(window=2)", "-k" if command != "cluster" else "--clusters", 3, "-o", output
+    )
+    assert "are read as series, because DTW(window=2) compares series" in said.output
+
+
 def test_the_outliers_of_a_collection_are_those_of_fit_predict(tmp_path):
     data, output = table(tmp_path / "d.csv", [*WORDS, NEW[-1]]), tmp_path / "o.csv"
     said = run("outliers", data, "--id", "read", *LEVENSHTEIN, "-k", 3, "--contamination", 0.1, "-o", output)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -70,6 +71,13 @@ def refused(*arguments):
 def rows_of(path, delimiter=","):
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file, delimiter=delimiter))
+
+
+def table_of(folder, texts, labels):
+    path = folder / "data.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["text", "label"], *zip(texts, labels, strict=True)])
+    return path
 
 
 def saved(model, folder):
@@ -440,6 +448,55 @@ def test_a_model_calibrated_with_the_held_out_objects(how, tmp_path):
     said = " ".join(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2).output.split())
     assert re.search(r"coverage, cross-validated [\d.]+ % \(80 % asked\)", said)
     assert "--test 0 holds out none" in refused("fit", data, "-o", path, "--conformal", "--test", 0)
+
+
+@pytest.mark.parametrize(
+    "how", [["--budget", "3s", "--cv", 3, "--test", 0], ["--kernel", "Spectrum(k=2)", "--landmarks", 50, "--test", 0.1]]
+)
+def test_a_model_calibrated_in_folds_and_by_class(how, tmp_path):
+    words = [word + ("AAAA" if i % 3 else "CGCG") for i, word in enumerate(WORDS)]
+    data, path = table_of(tmp_path, words, ["ab"[i % 3 == 0] for i in range(60)]), tmp_path / "model.similia"
+    said = invoke("fit", data, "-o", path, "--conformal", "--cross", "--by-class", *how).output
+    assert "fitted on all 60 and calibrated with all, in 5 folds, and wrote" in " ".join(said.split())
+    model = sm.load(path)
+    assert (model.method, model.by_class, len(model.calibration_scores_)) == ("cross", True, 60)
+    # The same as in Python, around the pipeline that was fitted to all objects.
+    twin = sm.ConformalClassifier(clone(model.estimator_), "cross", by_class=True, random_state=0)
+    labels = ["ab"[i % 3 == 0] for i in range(60)]
+    sets = twin.fit(words, labels).predict_set(words, 0.9)
+    invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "sets.csv")
+    expected = [" | ".join(twin.classes_[row]) for row in sets]
+    assert [row[2] for row in rows_of(tmp_path / "sets.csv")[1:]] == expected
+    found = json.loads(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2, "--json").stdout)
+    assert 0.5 < found["scores"]["coverage"]["0.8"] <= 1
+
+
+@pytest.mark.parametrize("how", [["--distance", "Levenshtein()"], ["--learner", "gaussian-process"]])
+def test_intervals_of_folds(how, tmp_path):
+    truth = np.array([word.count("A") + i / 100 for i, word in enumerate(WORDS)])
+    data, path = table_of(tmp_path, WORDS, truth.tolist()), tmp_path / "model.similia"
+    invoke("fit", data, "-o", path, "--conformal", "--cross", *how)
+    assert len(sm.load(path).calibration_scores_) == 60
+    invoke("predict", path, data, "--coverage", 0.9, "-o", tmp_path / "ends.csv")
+    ends = np.array([row[1:] for row in rows_of(tmp_path / "ends.csv")[1:]], dtype=float)
+    assert ((ends[:, 1] <= truth) & (truth <= ends[:, 2])).mean() > 0.8
+    found = json.loads(invoke("report", path, data, "-o", tmp_path / "page.html", "--folds", 2, "--json").stdout)
+    assert 0.5 < found["scores"]["coverage"]["0.8"] <= 1
+
+
+def test_each_class_is_calibrated_with_its_held_out_objects(tmp_path):
+    data, path = table_of(tmp_path, WORDS, ["ab"[i % 4 == 0] for i in range(60)]), tmp_path / "model.similia"
+    invoke("fit", data, "-o", path, "--conformal", "--by-class", "--test", 0.5, "--kernel", "Spectrum(k=2)")
+    model = sm.load(path)
+    assert (model.method, model.by_class, len(model.calibration_scores_)) == ("split", True, 30)
+
+
+def test_options_of_calibration_that_contradict_each_other(tmp_path):
+    data, path = table_of(tmp_path, WORDS, [i / 7 for i in range(60)]), tmp_path / "model.similia"
+    for option in ("--cross", "--by-class"):
+        assert f"{option} says how --conformal calibrates" in refused("fit", data, "-o", path, option)
+    assert "--test 0 holds out none" in refused("fit", data, "-o", path, "--conformal", "--test", 0, "--by-class")
+    assert "numbers to predict; drop --by-class" in refused("fit", data, "-o", path, "--conformal", "--by-class")
 
 
 def test_intervals_of_a_distance(tmp_path):

@@ -469,6 +469,7 @@ def test_series_are_searched_as_by_the_classifier_and_by_all_distances():
         (lambda search: search.kneighbors_graph(["a"], 1, mode="length"), "mode must be"),
         (lambda search: search.radius_neighbors(["a"], -1.0), "radius must be a number >= 0"),
         (lambda search: search.set_params(n_neighbors=0).fit(["a"]), "n_neighbors"),
+        (lambda search: search.fit(["a"]).kneighbors(), "the only training object has no neighbours"),
     ],
 )
 def test_bad_input_of_a_search(call, words):

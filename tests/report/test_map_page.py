@@ -169,6 +169,8 @@ def test_bad_input_is_refused_at_once(fitted: Any, tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=said):
             write_map(fitted, WORDS, path=tmp_path / "m.html", **options)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"X is a Dask collection, and the page holds its objects; give X\.compute\(\)"):
+        write_map(fitted, pytest.importorskip("dask.bag").from_sequence(WORDS), path=tmp_path / "map.html")
     with pytest.raises(ValueError, match=r"model must be a similia\.SimilarityMap, got Nystroem"):
         write_map(sm.Nystroem(KERNEL), WORDS, path=tmp_path / "m.html")
     with pytest.raises(ValueError, match=r"model must be a similia\.SimilarityMap, got KernelKMeans"):

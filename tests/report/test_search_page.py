@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,15 @@ def test_any_search(search: Any, given: dict[str, Any], tmp_path: Path) -> None:
     assert missing == (search.rerank == "projected")
 
 
+@pytest.mark.parametrize("bits", [1, 4])
+def test_a_search_by_vectors_alone(bits: int, tmp_path: Path) -> None:
+    index = sm.search.VectorIndex(bits=bits, random_state=0)
+    search = sm.SimilaritySearch(index, rerank=sm.kernels.Cosine("projection")).fit(V[:200])
+    path = write_search(search, V[200:], tmp_path / "s.html")
+    assert "Model: vectors: VectorIndex" in Page(path).text
+    assert table_of(path, "Recall of the 10 nearest")[-1][1] == "100.00"
+
+
 def test_a_hostile_text_does_no_harm(tmp_path: Path, browser: Any) -> None:
     words = [*KEPT, HOSTILE]
     search = sm.SimilaritySearch(ENCODER, rerank=sm.distances.Levenshtein()).fit(words)
@@ -152,11 +162,14 @@ def test_the_command(tmp_path: Path) -> None:
     kept, asked, index, output = (tmp_path / name for name in ("kept.fasta", "asked.fasta", "i", "s.html"))
     runner = CliRunner()
     assert runner.invoke(app, ["index", "build", str(kept), str(index), "--by", "auto"]).exit_code == 0
-    given = ["index", "report", str(index), str(asked), "-k", "3", "--queries", "20", "-o", str(output)]
+    given = ["index", "report", str(index), str(asked), "-k", "3", "--most", "20", "-o", str(output)]
     result = runner.invoke(app, given)
     assert result.exit_code == 0, result.output
     text = Page(output).text
     assert "recall of 3 nearest" in text
+    assert "100 candidates: recall 100.0 %" in result.output
+    told = json.loads(runner.invoke(app, [*given, "--json"]).stdout)
+    assert told["recall"][-1]["recall"] == 1.0
     assert re.search(r"kept\d", text)
     assert re.search(r"asked\d", text)
     assert "20 queries" in text

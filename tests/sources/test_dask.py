@@ -383,6 +383,44 @@ def test_labels_in_a_bag_reach_a_learner_of_scikit_learn():
         local.fit(bag(WORDS, [50]), bag((np.arange(120) / 7).tolist(), [50]))
 
 
+PROCESS = sm.GaussianProcessRegressor(KERNEL, noise=0.3).fit(
+    [word[2:] + "G" for word in WORDS[:30]], [word.count("AC") - word.count("T") / 2 for word in WORDS[:30]]
+)
+
+
+@pytest.mark.same_bits
+@settings(max_examples=25)
+@given(at=cuts, n=st.integers(1, 8), maximize=st.booleans())
+@example(at=[], n=8, maximize=True)
+def test_suggestions_are_the_best_of_what_each_part_suggests(at, n, maximize):
+    def suggest(pool, n):
+        return PROCESS.suggest(pool, n, maximize=maximize).tolist()
+
+    found, in_memory = suggest(bag(WORDS, at), n), suggest(WORDS, n)
+    parts = [range(a, b) for a, b in zip([0, *at], [*at, len(WORDS)], strict=True) if a < b]
+    best = sorted(part[i] for part in parts for i in suggest([WORDS[j] for j in part], min(n, len(part))))
+    assert found == [best[i] for i in suggest([WORDS[i] for i in best], n)]
+    assert found[0] == in_memory[0]
+    if len(parts) == 1:
+        assert found == in_memory
+
+
+def test_pools_of_every_form():
+    model = sm.GaussianProcessRegressor(sm.kernels.RBF(gamma=0.01)).fit(VECTORS[:20], VECTORS[:20, 0])
+    assert model.suggest(array(VECTORS[20:], [40, 70]))[0] == model.suggest(VECTORS[20:])[0]
+    frame = pd.DataFrame(VECTORS, columns=[f"v{i}" for i in range(16)])
+    named = clone(model).fit(frame[:20], VECTORS[:20, 0])
+    assert named.suggest(dd.from_pandas(frame[20:], npartitions=3))[0] == named.suggest(frame[20:])[0]
+    column = dd.from_pandas(pd.DataFrame({"text": WORDS}), npartitions=3)["text"]
+    assert PROCESS.suggest(column)[0] == PROCESS.suggest(WORDS)[0]
+    with pytest.raises(ValueError, match="n=121, but the pool has 120 objects"):
+        PROCESS.suggest(column, 121)
+    with pytest.raises(TypeError, match=r"pool is a Dask collection, .* take method='improvement'"):
+        PROCESS.suggest(column, 2, "thompson")
+    with pytest.raises(TypeError, match="joint sample needs all objects at once"):
+        PROCESS.sample_y(column)
+
+
 def test_apply_of_any_estimator():
     model = make_pipeline(StandardScaler(), sm.ITQ(16, random_state=0)).fit(VECTORS)
     there = array(VECTORS, [0, 7, 7, 100])

@@ -45,7 +45,7 @@ def cluster(
     import numpy as np
 
     import similia as sm
-    from similia.cli.inputs import check_comparison, named_comparison, placed_in, read_objects, smiles_as_text
+    from similia.cli.inputs import as_compared, check_comparison, named_comparison, placed_in, read_objects
     from similia.cli.outputs import bars, check_output, check_page, check_table, print_written, write_table
     from similia.cli.voice import result
     from similia.objects.tables import is_missing
@@ -62,7 +62,7 @@ def cluster(
     if save is not None:
         check_output(save, data)
     labelled = table.get("label") is not None
-    table = smiles_as_text(parse_one(kernel, distance), table)
+    table = as_compared(data, parse_one(kernel, distance), table)
     found = read_objects(data, labelled=labelled, **table)
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)

@@ -62,7 +62,7 @@ def duplicates(
 
     [bold]similia duplicates reads.fasta --distance 'Levenshtein()' --relative --threshold 0.1 -o pairs.parquet[/bold]
     """
-    from similia.cli.inputs import read_objects, smiles_as_text
+    from similia.cli.inputs import as_compared, read_objects
     from similia.cli.outputs import bars, check_page, check_table, print_written, stoppable, write_blocks
     from similia.cli.voice import result, voice
     from similia.core.config import config
@@ -81,7 +81,7 @@ def duplicates(
             check_table(target, data)
     if report is not None:
         check_page(report, data)
-    table = smiles_as_text(parse_one(kernel, distance), table)
+    table = as_compared(data, parse_one(kernel, distance), table)
     with config(max_memory=max_memory):
         found = _read(data, table)
         compared = _comparison(found, kernel, distance)

@@ -45,7 +45,7 @@ def encode(
     [bold]similia encode more.fasta -o more.npy --model reads.encoder.similia[/bold]
     """
     from similia.cli import encoders
-    from similia.cli.inputs import open_objects, smiles_as_text, with_columns_of
+    from similia.cli.inputs import as_compared, open_objects, with_columns_of
     from similia.cli.outputs import Spoken, meters, stoppable
     from similia.cli.voice import console, result, written
     from similia.scale.stream import Rows, partial_of, write_journal
@@ -60,7 +60,7 @@ def encode(
         fitted = encoders.load_model(model)
         encoder, table = encoders.encoder_of(fitted), with_columns_of(fitted, data, table)
     else:
-        table = smiles_as_text(parse_one(kernel, distance), table)
+        table = as_compared(data, parse_one(kernel, distance), table)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     if model is not None:
         encoders.check_encoder(encoder, model, stream)

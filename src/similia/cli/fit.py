@@ -52,8 +52,8 @@ def fit(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Without a kernel or distance: time to choose a pipeline, such as 90s or 1h; its last fifth is for "
-            "the fit to all objects. Default: 10m."
+            help="Without a kernel or distance: time to choose a pipeline, such as 90s or 1h; its last fifth (with "
+            "--cross, its second half) is for the final fits. Default: 10m."
         ),
     ] = None,
     scoring: Annotated[
@@ -85,6 +85,22 @@ def fit(
             "0.9.",
         ),
     ] = False,
+    cross: Annotated[
+        bool,
+        typer.Option(
+            "--cross",
+            help="With --conformal: fit the model to all objects, and calibrate it with all of them, in 5 folds. "
+            "Better for a few hundred objects or fewer; takes 6 fits instead of one.",
+        ),
+    ] = False,
+    by_class: Annotated[
+        bool,
+        typer.Option(
+            "--by-class",
+            help="With --conformal: calibrate each class with its own objects, so that sets contain the truth with "
+            "the chosen probability within each class, even a rare one.",
+        ),
+    ] = False,
     seed: Seed = 0,
 ) -> None:
     """Train a model on labelled data: the best of many pipelines, or the one for a given kernel or distance.
@@ -101,6 +117,8 @@ def fit(
 
     [bold]similia fit molecules.csv --smiles smiles --label yield --learner gaussian-process -o yield.similia[/bold]
 
+    [bold]similia fit reads.csv --label species --conformal --cross -o species.similia[/bold]
+
     [bold]similia fit MUTAG.zip --kernel 'WeisfeilerLehman(n_iter=3)' -o mutag.similia[/bold]
 
     [bold]similia fit splice --kernel 'WeightedDegree(degree=5)' --directions hadamard -o splice.similia[/bold]
@@ -116,15 +134,15 @@ def fit(
     chooses = kernel is distance is bits is landmarks is directions is learner is None
     choosing = {"--budget": budget, "--cv": cv, "--voters": voters}
     compared = training.check_options(choosing, chooses, kernel, distance, test, scoring)
-    if conformal and not test:
-        raise ValueError("--conformal needs held-out objects, and --test 0 holds out none; drop one of them")
+    training.check_conformal(conformal, cross, by_class, test)
     check_output(output, data)
     seconds = training.parse_duration(budget or "10m")
     table = as_compared(data, compared, table)
     read = read_labelled(data, **table)
     y, decided = training.targets_of(read, task, scoring, table.get("label"))
     training.check_suits(scoring, decided, y)
-    part = training.Part(read, y, decided, test, seed, scoring, conformal)
+    training.check_conformal(conformal, cross, by_class, test, decided)
+    part = training.Part(read, y, decided, test, seed, scoring, conformal, cross, by_class)
     if chooses:
         model, facts = training.chosen(part, seconds, cv, voters)
     else:
@@ -135,7 +153,9 @@ def fit(
     size = output.stat().st_size
     result({"objects": len(y), "kind": read.kind, "task": decided, **facts, "model": output, "bytes": size})
     how = f"fitted on all {len(y)}"
-    if conformal:
+    if cross:
+        how += f" and calibrated with all, in {len(model.fold_estimators_)} folds,"
+    elif conformal:
         held_out = len(part.split()[1])
         how = f"fitted on {len(y) - held_out} and calibrated with {held_out}"
     console().print(f"{how} and wrote {written(output)} ({size_of(size)})")

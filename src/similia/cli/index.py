@@ -90,11 +90,11 @@ def build(
     """
     from similia.cli import folders
     from similia.cli.encoders import default_rerank
-    from similia.cli.inputs import open_objects, smiles_as_text
+    from similia.cli.inputs import as_compared, open_objects
     from similia.cli.voice import as_typed
     from similia.search.on_disk import SearchFolder, is_search
 
-    table = smiles_as_text(parse_one(kernel, distance), table)
+    table = as_compared(data, parse_one(kernel, distance), table)
     if not folder.parent.is_dir():
         raise ValueError(f"the folder {folder.parent} does not exist; make it first")
     bits = folders.check_way(by, kind, bits)
@@ -256,7 +256,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours whose recall is measured.")] = 10,
     most: Annotated[
-        int, typer.Option("--queries", min=1, help="Maximum number of queries; if there are more, a random sample.")
+        int, typer.Option("--most", min=1, help="Maximum number of queries; if there are more, a random sample.")
     ] = 200,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     seed: Seed = 0,
@@ -270,8 +270,8 @@ def report(
     """
     from similia.cli import folders
     from similia.cli.outputs import bars, check_page, print_written, size_of
-    from similia.cli.voice import result
-    from similia.report import write_search
+    from similia.cli.voice import console, note, result
+    from similia.report.search_page import write_with_recall
 
     check_page(output, queries, folder)
     opened, read = folders.with_queries(folder, queries, table)
@@ -279,13 +279,20 @@ def report(
     if loaded.rerank is None:
         remedy = "build one with another --rerank"
         raise ValueError(f"{folder} keeps no objects (--rerank none), so true neighbours are not known; {remedy}")
+    if k > len(loaded):
+        note(f"note: the index holds only {len(loaded)} objects, fewer than -k {k}; the recall is that of all")
+        k = len(loaded)
     with bars():
-        write_search(
-            loaded, read.objects, output, n_neighbors=min(k, len(loaded)), names=read.names, object_names=called,
-            max_queries=most, title=title or f"Search of {folder.name}", random_state=seed,
-        )  # fmt: skip
-    size = output.stat().st_size
-    result({"output": output, "bytes": size, "queries": min(most, len(read.objects)), "objects": len(loaded)})
+        found = write_with_recall(
+            loaded, read.objects, output, n_neighbors=k, names=read.names, object_names=called, max_queries=most,
+            title=title or f"Search of {folder.name}", random_state=seed,
+        )[1]  # fmt: skip
+    size, asked = output.stat().st_size, min(most, len(read.objects))
+    told = {c: {**one._asdict(), "n_candidates": c} for c, one in found.items()}
+    result({"output": output, "bytes": size, "queries": asked, "objects": len(loaded), "recall": [*told.values()]})
+    for c, one in found.items():
+        much = f"recall {100 * one.recall:.1f} %, {1000 * one.seconds:.3g} ms for a query"
+        console(highlight=False).print(f"{c} candidates: {much}; all compared: {1000 * one.brute_force_seconds:.3g} ms")
     print_written(output, f" ({size_of(size)})", output)
 
 

@@ -174,16 +174,11 @@ def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: b
 
 
 # ---- the similarity by which a model compares objects
-def named_comparison(
-    read: Objects, kernel: str | None, distance: str | None, kernels: dict[str, str] = DEFAULT_KERNEL
-) -> Any:
-    """Return the kernel or distance of an option; or else print and return the default for the kind of objects.
-
-    `kernels` holds the default kernels; other kinds of objects have default distances.
-    """
+def named_comparison(read: Objects, kernel: str | None, distance: str | None) -> Any:
+    """Return the kernel or distance of an option; or else print and return the default for the kind of objects."""
     if (named := parse_one(kernel, distance)) is not None:
         return named
-    usual = kernels.get(read.kind) or DEFAULT_DISTANCE[read.kind]
+    usual = NORMALIZED_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
     note(f"note: {read.called} are compared by {usual}; --kernel or --distance chooses another")
     return parse_comparison(usual)
 

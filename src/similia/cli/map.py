@@ -41,7 +41,7 @@ def map(
     [bold]similia map heartbeats.ts --distance 'DTW(window=0.1)' -o map.html[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import check_comparison, named_comparison, placed_in, read_objects, smiles_as_text
+    from similia.cli.inputs import as_compared, check_comparison, named_comparison, placed_in, read_objects
     from similia.cli.outputs import bars, check_output, check_page, print_written, size_of
     from similia.cli.voice import result
     from similia.report import write_map
@@ -52,7 +52,7 @@ def map(
     if save is not None:
         check_output(save, data)
     column = color or table.get("label")
-    table = smiles_as_text(parse_one(kernel, distance), table) | {"label": column}
+    table = as_compared(data, parse_one(kernel, distance), table) | {"label": column}
     found = read_objects(data, labelled=column is not None, **table)
     labels = found.labels
     if column is None and labels is not None and labels.ndim > 1:  # several attributes of each graph

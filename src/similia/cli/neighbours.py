@@ -45,7 +45,6 @@ def neighbours(
     import scipy.sparse as sp
 
     from similia.cli.inputs import (
-        NORMALIZED_KERNEL,
         as_compared,
         check_comparison,
         named_comparison,
@@ -63,7 +62,7 @@ def neighbours(
         raise ValueError(f"graphs are written as .npz; give {output} this ending")
     table = as_compared(data, parse_one(kernel, distance), table)
     read = read_objects(data, labelled=False, **table)
-    compared = named_comparison(read, kernel, distance, NORMALIZED_KERNEL)
+    compared = named_comparison(read, kernel, distance)
     check_comparison(compared, read, read.objects)
     with bars(), placed_in(read):
         graph, recall = knn_graph(

@@ -87,7 +87,7 @@ def outliers(
     )
     from similia.cli.options import parse_one
     from similia.cli.outputs import bars, check_output, check_table, print_written, write_table
-    from similia.cli.voice import result
+    from similia.cli.voice import note, result
 
     check_table(output, data, train, model)
     if save is not None:
@@ -124,6 +124,12 @@ def outliers(
     about = (
         f": {n_outliers} of {n} objects are outliers, above a strangeness of {-detector.offset_:.4g}; the strangest: "
     )
+    ties = int((rows["strangeness"] == rows["strangeness"].max()).sum())
+    if ties > 1 and not rows["outlier"].all():
+        note(
+            f"note: {ties} objects share the largest strangeness, so they cannot be told apart; a kernel that finds "
+            "nothing in common between most objects says little: choose another --kernel, or a --distance"
+        )
     print_written(output, about + shown, None)
 
 
@@ -147,7 +153,7 @@ def _saved(model: Path, options: dict[str, Any]) -> OutlierDetector:
 def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     """Return the detector that the options ask for; raise if they contradict each other."""
     import similia as sm
-    from similia.cli.inputs import NORMALIZED_KERNEL, check_comparison, named_comparison
+    from similia.cli.inputs import check_comparison, named_comparison
     from similia.cli.voice import note
     from similia.similarity import Distance as AnyDistance
 
@@ -155,7 +161,7 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     unused = "-k" if method == "reconstruction" else "--landmarks"
     if options[unused] is not None:
         raise ValueError(f"{unused} does not apply to --method {method}; drop {unused}")
-    compared = named_comparison(ordinary, options["--kernel"], options["--distance"], NORMALIZED_KERNEL)
+    compared = named_comparison(ordinary, options["--kernel"], options["--distance"])
     if method == "reconstruction" and isinstance(compared, AnyDistance):
         raise ValueError(
             f"--method reconstruction needs a kernel, and {compared} is a distance; give a --kernel, or drop --method"

@@ -39,6 +39,7 @@ _NORMAL_95 = 1.96  # standard deviations on either side of the mean that hold 95
 _SETS = "Normalized(MeanMap(RBF()))"
 _MANY_CLASSES = 10  # if numbers are labels of more classes, a note says that they can be predicted as numbers
 _FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
+_FINAL_CROSS = 0.5  # the same for the final fits, one to all objects and one for each fold, that calibrate a model
 _FEWER_FOLDS = 1000  # from this many objects, 3 folds choose as well as 5, in half the time
 _SUIT = {"classification": "balanced_accuracy or f1_macro", "regression": "r2 or neg_mean_absolute_error"}
 
@@ -53,7 +54,9 @@ class Part:
     test: float  # share to hold out
     seed: int
     scoring: str | None
-    conformal: bool = False  # whether the held-out objects calibrate the model
+    conformal: bool = False  # whether to calibrate the model, with the held-out objects
+    cross: bool = False  # whether all objects calibrate it instead, in folds
+    by_class: bool = False  # whether to calibrate each class with its own objects
 
     def described(self) -> str:
         classes = len(np.unique(self.y))
@@ -80,9 +83,19 @@ class Part:
         return sm.objects.take(self.read.objects, rows), self.y[rows]
 
     def calibrated(self, model: Any, rows: npt.NDArray) -> Any:
-        """Return a conformal model around a fitted `model` that has not seen the objects at the positions `rows`."""
+        """Return a conformal model around a fitted `model` that has not seen the objects at the positions `rows`.
+
+        With `cross`, it is around copies of `model`: one is fitted to all objects, and one without each fold.
+        """
+        how: dict[str, Any] = {"random_state": self.seed} | ({"by_class": True} if self.by_class else {})
         kind = sm.ConformalClassifier if self.task == "classification" else sm.ConformalRegressor
-        return kind(FrozenEstimator(model), random_state=self.seed).fit(*self.take(rows))
+        if not self.cross:
+            return kind(FrozenEstimator(model), **how).fit(*self.take(rows))
+        copy, most = clone(model), len(self.y) * (_CV - 1) // _CV  # objects outside the largest fold
+        for step in copy.get_params().values():
+            if isinstance(step, sm.Nystroem) and step.n_components != "auto":
+                step.n_components = min(step.n_components, most)
+        return fitted(kind(copy, "cross", cv=_CV, **how), self.read.objects, self.y)
 
 
 @dataclass(frozen=True)
@@ -101,11 +114,10 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     train, test = part.split()
     automatic = sm.AutoClassifier if part.task == "classification" else sm.AutoRegressor
     options: dict[str, Any] = {"scoring": part.scoring, "cv": cv or _CV, "max_voters": voters or _VOTERS}
-    search = seconds * (1 - _FINAL) if len(test) else seconds
+    search = seconds * (1 - (_FINAL_CROSS if part.cross else _FINAL if len(test) else 0))
     if search < seconds:
-        console().print(
-            f"the search takes {search:g} s of the budget of {seconds:g} s, the fit to all objects the rest"
-        )
+        fits = "the fits to all objects and without each fold" if part.cross else "the fit to all objects"
+        console().print(f"the search takes {search:g} s of the budget of {seconds:g} s, {fits} the rest")
     auto = automatic(search, random_state=part.seed, **options)
     with meters():
         auto.fit(*part.take(train))
@@ -160,22 +172,23 @@ def made(part: Part, recipe: Recipe) -> tuple[Any, dict[str, Any]]:
     if recipe.folds:
         say.print(f"gamma and C are chosen by {recipe.folds}-fold cross-validation ...")
     train, test = part.split()
-    model, scores = recipe.model, None
+    model, scores = fitted(recipe.model, *part.take(train)), None
     if len(test):
-        scored = fitted(clone(model), *part.take(train))
-        scores = scores_of(scored, *part.take(test), part.task, part.scoring, part.y[train])
-        model = clone(scored.pipeline_) if recipe.folds else model  # with the parameters that were chosen
-    model = scored if part.conformal else fitted(model, part.read.objects, part.y)
-    model = getattr(model, "pipeline_", model)
+        scores = scores_of(model, *part.take(test), part.task, part.scoring, part.y[train])
+    model = getattr(model, "pipeline_", model)  # with the parameters that were chosen
     if recipe.folds:
         say.print(f"chosen: gamma = {model[0].gamma:.3g}, {model[-1]}")
-    within = _print_process(model)
-    model = part.calibrated(model, test) if part.conformal else model
+    if part.conformal:
+        model = part.calibrated(model, test)
+    elif len(test):
+        model = fitted(clone(model), part.read.objects, part.y)
+    within = _print_process(getattr(model, "estimator_", model))
     return model, {"compared_by": recipe.spec, "held_out": scores} | within
 
 
 def _print_process(model: Any) -> dict[str, Any]:
     """Print and return how often the standard deviations of a Gaussian process are right; {} for other models."""
+    model = getattr(model, "estimator", model)  # the model in a FrozenEstimator
     if not isinstance(model, sm.GaussianProcessRegressor):
         return {}
     within = float(np.mean(np.abs(model.targets_ - model.loo_mean_) <= _NORMAL_95 * model.loo_std_))
@@ -294,6 +307,19 @@ def check_options(
         some = f"{_SUIT['classification']} for classes, {_SUIT['regression']} for numbers"
         raise ValueError(f"--scoring {scoring[:40]} is no scorer of scikit-learn{meant}; some are {some}")
     return parse_one(kernel, distance)
+
+
+def check_conformal(conformal: bool, cross: bool, by_class: bool, test: float, task: str | None = None) -> None:
+    """Raise if the options of calibration contradict each other or, once it is decided, the task."""
+    if (cross or by_class) and not conformal:
+        option = "--cross" if cross else "--by-class"
+        raise ValueError(f"{option} says how --conformal calibrates the model; add --conformal, or drop {option}")
+    if conformal and not cross and not test:
+        raise ValueError(
+            "--conformal needs held-out objects, and --test 0 holds out none; drop one of them, or add --cross"
+        )
+    if by_class and task == "regression":
+        raise ValueError("--by-class is for classes, and the labels are numbers to predict; drop --by-class")
 
 
 def targets_of(read: Objects, task: str, scoring: str | None, label: str | None = None) -> tuple[npt.NDArray, str]:

@@ -36,8 +36,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from similia.core.config import check_memory
-from similia.core.errors import BadParameter, BadValue
+from similia.core.config import check_memory, part_of_more
+from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.products import row_product
 from similia.core.progress import track
@@ -70,10 +70,10 @@ from similia.learn.kernel_grid import KernelGrid
 from similia.learn.kernel_machines import KernelMachine
 from similia.learn.student_mixture import StudentMixture, inflation
 from similia.learn.targets import checked_targets
-from similia.objects import n_objects, take
+from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import diagonal, precision, read_objects
-from similia.sources.dask import Distributed, ScoresParts, from_parts, lazily, refuse_lazy
+from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, is_lazy, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -455,6 +455,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         those of noisy measurements. Each component that is drawn takes one Cholesky factorisation of an m x m matrix.
         """
         check_fitted(self)
+        refuse_lazy(X, "a joint sample needs all objects at once; give X.compute(), or a part of it")
         check_positive_int(n_samples, "n_samples")
         z, means, prior, rounding = self._joint(X)
         rng, m, dof = generator(random_state), len(means), self._dof
@@ -489,14 +490,18 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Parameters
         ----------
         pool : collection of m objects
-            Candidates. They should not include objects that are measured already, nor any object twice.
+            Candidates. They should not include objects that are measured already, nor any object twice. Of a Dask
+            collection, workers choose n objects of each partition, and the result is chosen among these. It is the same
+            as for objects in memory if there is one partition or ``n=1``; otherwise, choices after the first may
+            differ.
         n : int, default=1
             Number of objects to choose, at most m.
         method : {"improvement", "thompson"}, default="improvement"
             "improvement" takes the object of largest expected improvement over the best target so far (Jones, Schonlau
             & Welch, 1998). Each further choice assumes that the objects chosen so far were measured, with their
             predicted means as targets (Ginsbourger, Le Riche & Carraro, 2010). "thompson" draws n functions from the
-            posterior and takes the best object of each (Thompson, 1933); this needs memory for m x m numbers.
+            posterior and takes the best object of each (Thompson, 1933); this needs memory for m x m numbers, and takes
+            no Dask collections.
         maximize : bool, default=True
             Whether to search for large targets; False searches for small ones.
         random_state : int, numpy Generator or None, default=0
@@ -508,7 +513,12 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
             Distinct positions in the pool; with "improvement", the most promising first.
         """
         check_fitted(self)
-        m = at_least_one(read_objects(self, self.kernel_, pool, reset=False), "pool")
+        if method == "thompson" and is_lazy(pool):
+            found = "is a Dask collection, and method='thompson' draws all its objects jointly in memory"
+            raise BadType(None, found, remedy="take method='improvement'", collection="pool")
+        pool = as_parts(pool)
+        parted = isinstance(pool, Distributed)
+        m = at_least_one(pool if parted else read_objects(self, self.kernel_, pool, reset=False), "pool")
         check_positive_int(n, "n")
         if n > m:
             raise ValueError(f"n={n}, but the pool has {m} objects; ask for fewer")
@@ -516,6 +526,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         check_choice(method, "method", ("improvement", "thompson"))
         if method == "thompson":
             return _winners(sign * self.sample_y(pool, n, random_state))
+        if parted:
+            best, at = zip(*pool.map(_best_of_part, self, n, sign), strict=True)
+            with part_of_more(lazy=True):
+                return np.concatenate(at)[self._most_improving(concatenate(best), n, sign)]
         return self._most_improving(pool, n, sign)
 
     def knowledge(self, X: Any) -> Floats:
@@ -616,7 +630,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         """Return the positions of the n objects that `suggest` chooses by expected improvement."""
         objects = read_objects(self, self.kernel_, pool, reset=False)
         m, rank, k = n_objects(objects), self.basis_.shape[1], len(self.weights_)
-        check_memory(f"a pool of {m} objects takes", 8 * m * (rank + k * (n + 6)), "take a smaller pool")
+        needed, instead = 8 * m * (rank + k * (n + 6)), "take a smaller pool or, of a Dask bag, smaller partitions"
+        check_memory(f"a pool of {m} objects takes", needed, instead)
         z = self._over_blocks(pool, self.objects_, lambda K: row_product(K, self.basis_), rank)
         shares, tilts = self._shares(), self._tilts(z)
         means = sign * (row_product(z, self._slopes()) + self.intercepts_)
@@ -638,6 +653,13 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
             variance = np.maximum(variance - updates[t] ** 2, 0.0)
             best = max(best, float(mean[j]))
         return chosen
+
+
+def _best_of_part(part: Any, start: int, model: GaussianProcessRegressor, n: int, sign: float) -> tuple[Any, Index]:
+    """Return the n objects that `suggest` would choose of one part of a pool, and their positions in the pool."""
+    with part_of_more(lazy=True, start=start):
+        chosen = model._most_improving(part, min(n, n_objects(part)), sign)
+    return take(part, chosen), start + chosen
 
 
 def _winners(samples: Floats) -> Index:

@@ -112,6 +112,8 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         """
         check_fitted(self)
         most = self.n_samples_fit_ - (X is None)
+        if most == 0:
+            raise ValueError("the only training object has no neighbours; give X, or fit to more objects")
         k = check_positive_int(min(self.n_neighbors, most) if n_neighbors is None else n_neighbors, "n_neighbors")
         if k > most:
             raise ValueError(f"n_neighbors={k} is more than the {most} training objects to choose from; lower it")

@@ -25,6 +25,7 @@ from similia.report._render import legible, page
 from similia.search.metric import metric_from
 from similia.search.similarity_map import SimilarityMap
 from similia.similarity import without_addresses
+from similia.sources.dask import refuse_lazy
 from similia.storage.disk import text_destination, write_text
 
 _MOST_KEYS = 20  # classes with their own colour; the last stands for all others if there are more
@@ -80,6 +81,8 @@ def write_map(
     ValueError
         If `model` is not a `SimilarityMap`, if there are no objects, or if the length of `color`, `names` or `points`
         is not that of `X`.
+    TypeError
+        If `X` is a Dask collection: a page holds objects in memory.
     FileNotFoundError
         If the folder of `path` does not exist.
 
@@ -98,6 +101,7 @@ def write_map(
     place = text_destination(path)
     if not isinstance(model, SimilarityMap):
         raise BadParameter("model", "a similia.SimilarityMap", type(model).__name__)
+    refuse_lazy(X, "the page holds its objects; give X.compute() or, if it is too large, a random sample of it")
     check_positive_int(max_objects, "max_objects", minimum=2)
     check_positive_int(max_drawings, "max_drawings", minimum=0)
     n = at_least_one(X)

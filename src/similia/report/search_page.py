@@ -104,9 +104,22 @@ def write_search(
     ...     "How much it finds" in path.read_text()
     True
     """
+    return write_with_recall(
+        search, X, path, n_neighbors=n_neighbors, metric=metric, objects=objects, title=title, names=names,
+        object_names=object_names, max_queries=max_queries, random_state=random_state,
+    )[0]  # fmt: skip
+
+
+def write_with_recall(
+    search: Any, X: Any, path: Any, *, n_neighbors: int = 10, metric: Any = None, objects: Any = None,
+    title: str | None = None, names: Any = None, object_names: Mapping[int, str] | None = None, max_queries: int = 200,
+    random_state: int = 0,
+) -> tuple[Any, dict[int, Recall]]:  # fmt: skip
+    """Write a page like `write_search`; return its place, and the recall by the number of candidates."""
     place = text_destination(path)
     if not isinstance(search, SimilaritySearch):
-        raise BadParameter("search", "a similia.SimilaritySearch", type(search).__name__)
+        remedy = "an index is searched by similia.SimilaritySearch(index, rerank=...)"
+        raise BadParameter("search", "a similia.SimilaritySearch", type(search).__name__, remedy)
     check_fitted(search, "encoder_")
     check_positive_int(max_queries, "max_queries")
     names = checked_names(names, at_least_one(X))
@@ -133,7 +146,7 @@ def write_search(
         sections=sections, data={"objects": [], "names": [], **data}, script="page",
     )  # fmt: skip
     write_text(text, place)
-    return place
+    return place, found
 
 
 class _Shown:
@@ -221,6 +234,8 @@ def _about_recall(
     note = ""
     if search.rerank is not None and better and min(better) != min(search.n_candidates, len(search)):
         note = f"{counted(min(better), 'candidate')} are enough to find 99 %: set_params(n_candidates={min(better)})."
+    if brute < now.seconds:
+        note += " Comparing a query with all objects takes less time here, and finds everything."
     cards = [
         (f"recall of {k} nearest", percent(now.recall), f"{counted(search.n_candidates, 'candidate')}"),
         ("one query alone", in_units(alone, _TIME), "median"),
@@ -229,7 +244,7 @@ def _about_recall(
     if search.rerank is None:
         cards[0] = (cards[0][0], cards[0][1], "without reranking")
     return Section(
-        "recall", "How much it finds, and how fast", text=text, tables=[table], note=note, cards=cards,
+        "recall", "How much it finds, and how fast", text=text, tables=[table], note=note.strip(), cards=cards,
         charts=_curve(search, found, k),
     )  # fmt: skip
 

@@ -193,4 +193,5 @@ def name_of(way: Any) -> str:
     if isinstance(way, FeatureIndex):
         return f"features of {' '.join(repr(way.kernel).split())}"
     kind = "bits" if vectors_index(way) is None else "vectors"
-    return f"{kind}: {' -> '.join(type(step).__name__ for _, step in way.steps)}"
+    steps = [step for _, step in getattr(way, "steps", [("", way)])]  # of a frozen pipeline, too
+    return f"{kind}: {' -> '.join(type(step).__name__ for step in steps)}"

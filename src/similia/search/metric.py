@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from similia.core.config import rows_per_block
 from similia.core.errors import pairs_named
 from similia.core.hashing import digest_of
+from similia.core.text import short
 from similia.objects import take
 from similia.pipelines import Comparison, each_step, parts_of
 from similia.similarity import Distance, Kernel, diagonal, plain_parameters, without_addresses
@@ -150,7 +151,7 @@ def metric_from(function: Any, name: str, words: str = "") -> Metric:
             "objects in similia.pairwise(f) if it is large for similar objects, or in "
             "similia.distances.FromFunction(f) if it is 0 for equal ones"
         )
-    raise ValueError(f"{name} must be {words}a kernel or distance of similia, got {function!r}")
+    raise ValueError(f"{name} must be {words}a kernel or distance of similia, got {short(function, 80)}")
 
 
 def sorted_candidates(distances: Floats, ids: Index) -> Index:

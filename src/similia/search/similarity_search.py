@@ -613,7 +613,7 @@ def measured_recall(
     for c in n_candidates or (search.n_candidates,):
         one = twin_of(search)
         one.n_candidates = c
-        one.kneighbors(take(X, [0]), n_neighbors)  # compile before timing
+        one.kneighbors(take(X, [0, min(1, n_objects(X) - 1)]), n_neighbors)  # compile before timing
         start = time.perf_counter()
         answers.append(search._rows(one.kneighbors(X, n_neighbors)[1]))
         seconds.append(time.perf_counter() - start)
