@@ -38,7 +38,7 @@ from similia.core.validation import refuse_fractions
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
 from similia.objects.tables import objects_in
-from similia.similarity import Distance, Kernel, Pairwise, as_objects, decided, distances_between, evaluate
+from similia.similarity import Distance, Kernel, as_objects, decided, distances_between, evaluate
 from similia.sources.dask import ScoresParts, apply, computed, is_lazy, score_of
 
 _FEW = 64  # up to this many objects are never split into blocks
@@ -514,8 +514,7 @@ def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     The first of these that the step has is returned: the property ``estimated_kernel`` (of `MinHash`); the parameter
     ``kernel``; the parameter ``distance``. If `fitted`, the attributes ``kernel_`` and ``distance_`` that ``fit`` sets
     take the place of the parameters. The parameter ``distance`` may hold a kernel; the step then searches neighbours in
-    the feature space of the kernel. A `Pairwise` is a kernel or a distance, according to the name of the parameter that
-    holds it.
+    the feature space of the kernel.
     """
     if hasattr(step, "estimated_kernel"):
         return Comparison(step.estimated_kernel, True)
@@ -524,6 +523,6 @@ def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
         if fitted and (is_kernel or function is not None):
             function = getattr(step, f"{name}_", function)
         if callable(function) and not isinstance(function, type):
-            ours = isinstance(function, Kernel) and not isinstance(function, Pairwise)
-            return Comparison(function, ours or (is_kernel and not isinstance(function, Distance)))
+            kernel = isinstance(function, Kernel) or (is_kernel and not isinstance(function, Distance))
+            return Comparison(function, kernel)
     return None

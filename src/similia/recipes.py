@@ -158,7 +158,7 @@ def d2ke(
     Examples
     --------
     >>> import similia as sm
-    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> unlike = sm.distances.FromFunction(lambda x, y: float(len(set(x) ^ set(y))))
     >>> model = sm.recipes.d2ke(unlike, objects=["a", "b", "c", "d"], random_state=0)
     >>> model.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]).predict(["a", "c"])
     array([0, 1])

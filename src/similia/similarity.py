@@ -31,7 +31,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from similia.core.config import settings
-from similia.core.errors import BadPairType, BadPairValue, ObjectsWarning, as_second, pairs_named, warn_of_objects
+from similia.core.errors import (
+    BadPairType,
+    BadPairValue,
+    BadParameter,
+    ObjectsWarning,
+    as_second,
+    pairs_named,
+    warn_of_objects,
+)
 from similia.core.estimators import check_table
 from similia.core.progress import track
 from similia.core.state import state
@@ -44,6 +52,8 @@ from similia.sources.dask import Distributed
 Floats = npt.NDArray[np.floating]
 _DIAGONAL_BLOCK = 32  # objects per Gram matrix for a kernel without diag(); only the diagonal is kept
 _FEW_OF_A_PART = 20  # parts of a lazy collection with fewer objects do not trigger `warn_of_strangers`
+_LOOKED_AT = 8  # objects on which a user's function is called to see whether it is a kernel or a distance
+_SLACK = 1e-6  # relative rounding errors of means of float32 values
 _QUOTED = 100  # characters quoted from the message of another library's error
 _WRAPPERS = {
     "kernel": "similia.pairwise(f), or with similia.distances.FromFunction(f) if f is a distance (0 for equal objects)",
@@ -245,14 +255,50 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
 
 
 def check_distance(distance: Any) -> None:
-    """Raise if `distance` is a class, a kernel of similia or not callable; a `Pairwise` is accepted."""
+    """Raise if `distance` is a class, a kernel of similia or not callable."""
     refuse_class(distance, "distance")
-    if isinstance(distance, Kernel) and not isinstance(distance, Pairwise):  # which holds kernels and distances
+    if isinstance(distance, Kernel):
+        own = isinstance(distance, Pairwise)
+        such = "similia.distances.FromFunction(f) instead of similia.pairwise(f)" if own else "such as DTW()"
         raise TypeError(
-            f"{distance!r} is a kernel, whose values are large for similar objects; expected a distance, such as DTW()"
+            f"{without_addresses(distance)} is a kernel, whose values are large for similar objects; "
+            f"expected a distance, {such}"
         )
     if not callable(distance):
         raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
+
+
+def check_direction(function: Any, is_kernel: bool, X: Any, name: str) -> None:
+    """Raise if a user's function is taken for a kernel, but is a distance on some objects of `X`, or the reverse.
+
+    The mean of k(x, x) over objects is never below the mean of k(x, y) over all pairs of them, because the matrix of a
+    kernel has no negative eigenvalues. The mean of d(x, x) is not above that of d(x, y). `name` is the parameter that
+    holds the function. Kernels and distances of similia are not called.
+    """
+    if isinstance(function, Kernel | Distance) and not callable(getattr(function, "function", None)):
+        return
+    n = n_objects(X)
+    rows = np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.int64)
+    some = take(X, rows)
+    with pairs_named(rows, rows, "X[{}] and X[{}]"):
+        pair = (some,) if isinstance(function, Kernel | Distance) else (some, some)  # others may need both collections
+        values = (evaluate if is_kernel else distances_between)(function, *pair).astype(np.float64)
+    own, mean, slack = values.diagonal().mean(), values.mean(), _SLACK * np.abs(values).max()
+    called = name_of(function)
+    if is_kernel and own < mean - slack:
+        wrapped = "FromFunction(f)" if isinstance(function, Pairwise) else "FromFunction(f, pairwise=True)"
+        raise BadParameter(
+            name, "a kernel, with large values for similar objects",
+            f"{called}, which is smaller between an object and itself than between different objects",
+            f"if it is a distance, give similia.distances.{wrapped}",
+        )  # fmt: skip
+    if not is_kernel and own > mean + slack:
+        wrapped = "pairwise(f)" if not getattr(function, "pairwise", True) else "kernels.Sum([f])"
+        raise BadParameter(
+            name, "a distance, with small values for similar objects",
+            f"{called}, which is larger between an object and itself than between different objects",
+            f"if it is a kernel, give similia.{wrapped}",
+        )  # fmt: skip
 
 
 def refuse_class(function: Any, what: str) -> None:
@@ -303,7 +349,7 @@ def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
     if values.shape != shape:
         raise ValueError(
             f"the {what} {name} returned shape {values.shape} for {shape[0]} x {shape[1]} objects, "
-            f"expected {shape}; wrap a function of two objects with similia.pairwise(f)"
+            f"expected {shape}; wrap a function of two objects with {_WRAPPERS[what]}"
         )
     return values
 
@@ -340,12 +386,15 @@ def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
 
 # ---- functions of two objects
 def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
-    """Turn a Python function of two objects into a kernel or distance of two collections.
+    """Turn a Python function of two objects into a kernel of two collections.
+
+    The function must be large for similar objects. For one that is 0 for equal objects, a distance, use
+    `similia.distances.FromFunction`.
 
     Parameters
     ----------
     function : callable
-        ``function(x, y) -> float``.
+        ``function(x, y) -> float``, positive semi-definite for methods that need a kernel in the strict sense.
     symmetric : bool, default=True
         Whether ``function(x, y)`` always equals ``function(y, x)``. If so, the Gram matrix of n objects takes n (n + 1)
         / 2 calls instead of n^2.
@@ -357,10 +406,8 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     Returns
     -------
     Pairwise
-        A callable ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``. Estimators
-        take it as a kernel in their parameter `kernel`, and as a distance in their parameter `distance`. For other
-        parameters, such as `similarity` of `similia.search.knn_graph`, wrap a distance in
-        `similia.distances.FromFunction` instead.
+        A kernel ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``. Searches of
+        neighbours use its distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     Examples
     --------
@@ -376,8 +423,8 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     return Pairwise(function, symmetric, n_jobs)
 
 
-class Pairwise(Kernel):
-    """A kernel that calls a Python function for each pair; see `pairwise`."""
+class EachPair(BaseEstimator):
+    """A function of two collections that calls a Python function for each pair; see `pairwise`."""
 
     def __init__(
         self, function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None
@@ -398,10 +445,6 @@ class Pairwise(Kernel):
             if mirror:
                 out[c.start : c.stop, r.start : r.stop] = np.transpose(values)
         return out
-
-    def diag(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return f(x, x) for each object, shape (n,)."""
-        return np.array([_checked(self.function, x, x, i, i) for i, x in enumerate(_objects(X, "X"))], dtype=np.float64)
 
     def _evaluate(
         self, xs: list, ys: list, tiles: list[tuple[range, range]], mirror: bool
@@ -424,6 +467,14 @@ class Pairwise(Kernel):
                 yield outcome
         if failures:
             raise failures[0]
+
+
+class Pairwise(EachPair, Kernel):
+    """A kernel that calls a Python function for each pair; see `pairwise`."""
+
+    def diag(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return f(x, x) for each object, shape (n,)."""
+        return np.array([_checked(self.function, x, x, i, i) for i, x in enumerate(_objects(X, "X"))], dtype=np.float64)
 
 
 def _run(tasks: Iterable[tuple], n_jobs: int | None) -> Iterator[npt.NDArray[np.float64] | Exception]:

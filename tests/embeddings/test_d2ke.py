@@ -47,7 +47,7 @@ def test_features_by_their_definition():
         (Levenshtein(), WORDS, StringBatch, RandomStrings),
         (DTW(), SERIES, SeriesBatch, RandomSeries),
         (ModifiedHausdorff(), SETS, SetBatch, RandomSets),
-        (sm.pairwise(lambda x, y: float(abs(len(x) - len(y)))), WORDS, list, Representatives),
+        (sm.distances.FromFunction(lambda x, y: float(abs(len(x) - len(y)))), WORDS, list, Representatives),
     ],
 )
 def test_auto_goes_by_what_the_distance_works_on(distance, X, kind, sampler):

@@ -219,7 +219,7 @@ def test_bad_input():
     for call, message in cases:
         with pytest.raises(ValueError, match=message):
             call()
-    near = sm.pairwise(lambda x, y: np.nan if abs(x - y) > 9 else abs(x - y))
+    near = sm.distances.FromFunction(lambda x, y: np.nan if abs(x - y) > 9 else abs(x - y))
     with pytest.raises(ValueError, match="returned nan for X") as raised:
         PseudoEuclidean(near, n_landmarks=5, random_state=0).fit(range(50))
     chosen = np.sort(np.random.default_rng(0).choice(50, 5, replace=False))

@@ -113,7 +113,7 @@ def test_numbers_are_taken_back_into_their_units(planted):
 
 def test_models_of_strings_of_one_length_say_why_there_are_no_stretches():
     X = ["AACC", "AAGG", "CCAA", "GGAA"]
-    hamming = sm.pairwise(lambda x, y: float(sum(a != b for a, b in zip(x, y, strict=True))))
+    hamming = sm.distances.FromFunction(lambda x, y: float(sum(a != b for a, b in zip(x, y, strict=True))))
     model = make_pipeline(sm.D2KE(hamming, 4, objects=X, random_state=0), Ridge()).fit(X, [0.0, 0.0, 1.0, 1.0])
     found = explain(model, X[0])
     assert found.left_out is None

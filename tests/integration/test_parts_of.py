@@ -143,9 +143,9 @@ def test_a_distance_in_the_place_of_a_kernel_is_a_distance():
     assert not comparison_of(SimpleNamespace(kernel=sm.distances.DTW())).is_kernel
 
 
-def test_neighbours_by_a_kernel_compare_by_a_kernel_and_a_lifted_function_is_as_the_parameter_says():
+def test_neighbours_by_a_kernel_compare_by_a_kernel_and_a_lifted_function_is_one():
     lifted = sm.pairwise(lambda x, y: float(x == y))
-    for given, is_kernel in ((Spectrum(), True), (lifted, False), (sm.distances.Levenshtein(), False)):
+    for given, is_kernel in ((Spectrum(), True), (lifted, True), (sm.distances.Levenshtein(), False)):
         assert comparison_of(sm.learn.KNeighborsClassifier(given)).is_kernel == is_kernel
     assert comparison_of(sm.Nystroem(lifted)).is_kernel
 

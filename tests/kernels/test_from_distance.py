@@ -236,14 +236,13 @@ def test_bad_distances():
         (np.nan, r"returned nan for X\[0\] and random object 0"),
     ):
         function = partial(below, value=value)
-        for distance in (sm.pairwise(function), sm.distances.FromFunction(function)):
-            with pytest.raises(ValueError, match=f"below {found}"):
-                FromDistance(distance, ["a"])(["a", "b"])
+        with pytest.raises(ValueError, match=f"below {found}"):
+            FromDistance(sm.distances.FromFunction(function), ["a"])(["a", "b"])
     with pytest.raises(ValueError, match=r"shape \(2,\) for 2 x 1 objects"):
         FromDistance(lambda X, Y: np.ones(2), ["a"])(["a", "b"])
     for objects in (ALL, RandomStrings(alphabet="AC")):
         with pytest.raises(ValueError, match="X is empty"):
-            FromDistance(sm.pairwise(partial(below, value=1.0)), objects)([])
+            FromDistance(sm.distances.FromFunction(partial(below, value=1.0)), objects)([])
 
 
 def test_errors_about_y_name_it():

@@ -43,7 +43,7 @@ def test_euclidean_distances_give_the_rbf_kernel_and_centred_inner_products():
 
 
 def test_hand_worked():
-    D = sm.pairwise(lambda x, y: abs(len(x) - len(y)))
+    D = FromFunction(lambda x, y: abs(len(x) - len(y)))
     np.testing.assert_allclose(DistanceRBF(D, 0.5)(["a", "abc"], [""]), np.exp([[-0.5], [-4.5]]))
     np.testing.assert_array_equal(NegativeDistance(D, power=3)(["a", "abc"], [""]), [[-1.0], [-27.0]])
     # (1 + 27 - 8) / 2 with the origin of length 0 and p = 3
@@ -175,7 +175,7 @@ def test_clones_keep_the_origin():
 
 
 def test_median_heuristic_by_hand():
-    distance = sm.pairwise(lambda x, y: abs(x - y))
+    distance = FromFunction(lambda x, y: abs(x - y))
     assert suggest_gamma(distance, [0.0, 1.0, 5.0]) == pytest.approx(1 / (2 * 4**2))  # distances 1, 4, 5
     assert suggest_gamma(distance, [0.0, 1.0, 5.0], power=1) == pytest.approx(1 / 4)
     repeats = [0.0] * 9 + [3.0]  # 36 pairs at 0, 9 at 3
@@ -269,8 +269,9 @@ def test_a_kernel_is_no_distance(use):
 
 
 def test_lifted_functions_and_kernels_of_distances_are_taken():
-    lifted = sm.pairwise(lambda x, y: float(abs(len(x) - len(y))))
-    for kernel in (lifted, DistanceRBF(lifted), sm.kernels.Sum([NegativeDistance(lifted, origin="")])):
+    lifted = FromFunction(lambda x, y: float(abs(len(x) - len(y))))
+    own = sm.pairwise(lambda x, y: float(len(x) * len(y)))
+    for kernel in (own, DistanceRBF(lifted), sm.kernels.Sum([NegativeDistance(lifted, origin="")])):
         assert sm.kernels.Sum([kernel])(WORDS).shape == (10, 10)
     assert sm.PseudoEuclidean(lifted, 2).fit_transform(WORDS).shape[0] == 10
     unknown = DistanceRBF(FromFunction(lambda x, y: float(abs(len(x) - len(y)) + 1)))

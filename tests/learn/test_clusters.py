@@ -310,7 +310,7 @@ def test_fewer_different_objects_than_clusters():
         ({"tol": -1}, r"tol"),
         ({"similarity": "precomputed"}, r"similarity is 'precomputed', expected a kernel"),
         ({"similarity": sm.kernels.Spectrum}, r"similarity is the class Spectrum.*write Spectrum\(\.\.\.\)"),
-        ({"similarity": sm.pairwise(lambda x, y: float(x != y))}, r"similarity.*0 for equal objects.*FromFunction"),
+        ({"similarity": sm.pairwise(lambda x, y: float(x != y))}, r"similarity must be a kernel.*FromFunction\(f\)"),
     ],
 )
 def test_bad_parameters_get_one_sentence(parameters, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from unittest.mock import patch
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier as VectorNeighbors
 from sklearn.neighbors import KNeighborsRegressor as VectorNeighborsRegressor
 from sklearn.neighbors import NearestNeighbors as VectorSearch
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import check_estimator
@@ -299,6 +301,98 @@ def test_neighbours_are_those_of_sorting_whatever_the_block(seed, n, k, memory, 
     expected, order = nearest_by_sorting(D, k)
     np.testing.assert_array_equal(indices, order)
     np.testing.assert_allclose(distances, expected, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors=|.*have similarity 0 to all training objects")
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text("abc", min_size=1, max_size=6), min_size=4, max_size=12), st.integers(1, 3), st.booleans())
+def test_a_lifted_kernel_searches_as_its_own_class(X, k, normalize):
+    kernel, new = Spectrum(k=1, normalize=normalize), ["abc", "cc", "a"]
+    lifted = sm.pairwise(lambda x, y: float(kernel([x], [y])[0, 0]))
+    y = np.arange(len(X)) % 3
+    for make in (
+        lambda by: KNeighborsClassifier(by, k).fit(X, y).predict_proba(new),
+        lambda by: sm.NearestNeighbors(by, k).fit(X).kneighbors(new),
+        lambda by: sm.NearestNeighbors(by, k).fit(X).kneighbors()[0],
+        lambda by: sm.OutlierDetector(by, n_neighbors=k, novelty=True).fit(X).score_samples(new),
+        lambda by: sm.search.knn_graph(X, by, k).toarray(),
+        lambda by: sm.search.near_duplicates(X, by, 0.9, method="exact").pairs,
+    ):
+        np.testing.assert_allclose(make(lifted), make(kernel), atol=1e-12)
+
+
+def test_a_function_of_one_of_the_two_kinds_is_refused_where_it_has_the_other():
+    X, y = np.random.default_rng(0).normal(size=30).tolist(), np.arange(30) % 2
+
+    def gap(a, b):
+        return abs(a - b)
+
+    def alike(a, b):
+        return float(np.exp(-((a - b) ** 2)))
+
+    def all_alike(A, B=None):
+        return np.array([[alike(a, b) for b in (A if B is None else B)] for a in A])
+
+    by_encoder = make_pipeline(sm.Nystroem(sm.pairwise(alike), 5, random_state=0), sm.SignRandomProjection(64))
+    comparing = {
+        "distance": [KNeighborsClassifier, KNeighborsRegressor, sm.NearestNeighbors],
+        "similarity": [
+            sm.OutlierDetector, lambda by: sm.KernelKMeans(by, 2), sm.SimilarityMap,
+            lambda by: lambda: sm.search.knn_graph(X, by, 3),
+            lambda by: lambda: sm.search.near_duplicates(X, by, 0.5),
+        ],
+        "rerank": [lambda by: sm.SimilaritySearch(by_encoder, rerank=by)],
+        "kernel": [KernelSVC, sm.KernelRidge, sm.GaussianProcessRegressor],
+    }  # fmt: skip
+    for name, makes in comparing.items():
+        for make in makes:
+            told = rf"^{name} must be a kernel.*, got gap, .*distance, give similia\.distances\.FromFunction\(f\)$"
+            with pytest.raises(ValueError, match=told):
+                fitted(make(sm.pairwise(gap)), X, y)
+            fitted(make(sm.pairwise(alike)), X, y)
+            if name == "kernel" or make is comparing["similarity"][1]:  # k-means of a distance draws objects, not pairs
+                continue
+            told = rf"^{name} must be a distance.*, got alike, .*kernel, give similia\.pairwise\(f\)$"
+            with pytest.raises(ValueError, match=told):
+                fitted(make(FromFunction(alike)), X, y)
+    for make in comparing["distance"]:
+        with pytest.raises(ValueError, match=r"got all_alike.*give similia\.kernels\.Sum\(\[f\]\)"):
+            make(all_alike).fit(X, y)
+        own, lifted = (make(by).fit(X, y) for by in (sm.kernels.Sum([all_alike]), sm.pairwise(alike)))
+        np.testing.assert_allclose(own.kneighbors()[0], lifted.kneighbors()[0], atol=1e-12)
+    with pytest.raises(ValueError, match=r"FromFunction\(f, pairwise=True\)$"):
+        KernelSVC(lambda A, B=None: np.abs(np.subtract.outer(A, A if B is None else B))).fit(X, y)
+    for take in (sm.D2KE, sm.PseudoEuclidean, DistanceRBF):
+        with pytest.raises(TypeError, match=r"Pairwise\(function=gap\) is a kernel.*FromFunction\(f\) instead of"):
+            fitted(take(sm.pairwise(gap)), X, y)
+
+
+def fitted(model, X, y):
+    return model.fit(X, y) if hasattr(model, "fit") else model(X) if isinstance(model, DistanceRBF) else model()
+
+
+def test_equal_objects_and_rounding_do_not_make_a_kernel_of_a_distance():
+    """Of equal objects, means of values with an object itself and with others differ by rounding."""
+    X = ["ab"] * 9
+    for value in (0.1, 1 / 3, 1e-8):
+        sm.NearestNeighbors(sm.pairwise(lambda x, y, v=value: v)).fit(X)
+        sm.NearestNeighbors(FromFunction(lambda x, y, v=value: v)).fit(X)
+        nearly = np.full((9, 9), value, np.float32) + np.eye(9, dtype=np.float32) * np.float32(value) * 1e-7
+        sm.NearestNeighbors(lambda A, B=None, D=nearly: D[: len(A), : len(A if B is None else B)]).fit(X)
+
+
+def test_neighbours_by_a_lifted_kernel_are_pickled_and_explained():
+    X, y = ["aab", "aac", "zzx", "zzy"], [0, 0, 1, 1]
+    model = pickle.loads(pickle.dumps(KNeighborsClassifier(sm.pairwise(letters_in_common)).fit(X, y)))
+    assert model.predict(["aad", "zzz"]).tolist() == [0, 1]
+    found = sm.explain(model, "aad")
+    assert found.value == 1
+    assert "the nearest by distance in the feature space of letters_in_common; " in found.note
+    assert found.parts[0].contribution == 1
+
+
+def letters_in_common(x, y):
+    return float(len(set(x) & set(y)))
 
 
 @pytest.mark.parametrize("distance", [DTW(), ERP(), DTW(local="sqeuclidean", root=True)])

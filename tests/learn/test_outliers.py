@@ -119,6 +119,21 @@ def test_strings_of_another_kind_are_found(contamination):
             assert np.sum(labels == -1) <= 10
 
 
+@pytest.mark.filterwarnings("ignore:the kernel is not positive semi-definite")
+@pytest.mark.parametrize("method", ["neighbors", "density", "reconstruction"])
+def test_a_number_far_from_the_others_is_an_outlier_by_a_lifted_kernel(method):
+    X = np.random.default_rng(0).normal(size=60).tolist()
+    kernel = sm.pairwise(lambda a, b: float(np.exp(-((a - b) ** 2))))
+    detector = sm.OutlierDetector(kernel, method, n_components=20, novelty=True, random_state=0).fit(X)
+    assert detector.predict([50.0, 0.0]).tolist() == [-1, 1]
+    if method != "density":
+        far, near = detector.p_values([50.0, 0.0])
+        assert far == pytest.approx(1 / (len(detector._calibration) + 1))
+        assert near > 0.1
+    with pytest.raises(ValueError, match=r"similarity must be a kernel.*FromFunction"):
+        sm.OutlierDetector(sm.pairwise(lambda a, b: abs(a - b)), method, random_state=0).fit(X)
+
+
 def test_methods_belong_to_one_mode():
     words = ["a", "ab", "b", "abc"]
     detector = sm.OutlierDetector(LEVENSHTEIN, n_neighbors=1)

@@ -73,16 +73,25 @@ def test_few_objects_are_all_found_by_bits(words, seed):
     assert recall == 1
 
 
-def test_asymmetric_distance_is_evaluated_from_each_object():
+def test_what_is_asymmetric_is_evaluated_from_each_object():
     def longer(x, y):
         return float(max(0, len(y) - len(x)))
 
+    def contained(x, y):
+        return float(min(len(x), len(y)) - (len(x) < len(y)) / 4)
+
+    def in_features(x, y):
+        return np.sqrt(len(x) + len(y) - 2 * contained(x, y))
+
     words = ["abc", "a", "abcde", "ab", "abcdefg"]
-    expected = nearest_others(longer, words, 2)
-    with patch.object(neighbour_graph, "_TILE", 2):
-        found = arrays(one_way(words, sm.distances.FromFunction(longer, symmetric=False), 2, method="exact"))
-    for left, right in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(left, right)
+    for similarity, naive in (
+        (sm.distances.FromFunction(longer, symmetric=False), longer),
+        (sm.pairwise(contained, symmetric=False), in_features),
+    ):
+        with patch.object(neighbour_graph, "_TILE", 2):
+            found = arrays(one_way(words, similarity, 2, method="exact"))
+        for left, right in zip(found, nearest_others(naive, words, 2), strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 def test_kernel_stands_for_the_distance_of_its_features():
@@ -297,7 +306,7 @@ def test_symmetric_graph_keeps_zeros():
         ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
         ({"symmetric": False, "connected": True}, "connected must be False if symmetric=False, got True"),
         ({"method": "fast"}, "method must be 'auto', 'exact', 'kmers' or 'bits', got 'fast'"),
-        ({"similarity": rapidfuzz.distance}, "which may be a kernel or a distance; if it is a distance, wrap it"),
+        ({"similarity": rapidfuzz.distance}, "may be a kernel or a distance.*pairwise.* if .*FromFunction.* if"),
         ({"similarity": "cosine"}, "similarity must be a kernel or distance of similia, got 'cosine'"),
     ],
 )

@@ -467,8 +467,10 @@ def test_recall_of_vectors_by_a_metric_that_the_sentence_names():
 # ---- what is refused
 def test_what_does_not_fit():
     X = words()
-    with pytest.raises(ValueError, match=r"similia\.distances\.FromFunction"):
-        sm.SimilaritySearch(string_encoder(), rerank=sm.pairwise(lambda x, y: 0.0)).fit(X)
+    with pytest.raises(ValueError, match=r"rerank is .*pairwise\(f\) if .*distances\.FromFunction\(f\) if"):
+        sm.SimilaritySearch(string_encoder(), rerank=lambda x, y: 0.0).fit(X)
+    with pytest.raises(ValueError, match=r"rerank must be a kernel.*distances\.FromFunction"):
+        sm.SimilaritySearch(string_encoder(), rerank=sm.pairwise(lambda x, y: float(x != y))).fit(X)
     with pytest.raises(
         ValueError, match="rerank must be None, 'projected', 'kernel', or a kernel or distance of similia"
     ):

@@ -117,7 +117,7 @@ def test_what_is_no_kernel_or_distance_is_refused(tags, given, words):
 
 def test_a_distance_that_was_lifted_as_a_kernel_is_known(tags):
     with pytest.raises(
-        ValueError, match=r"similarity\[1\], jaccard, is 0 for an object with itself.*FromFunction\(f\)"
+        ValueError, match=r"similarity\[1\] must be a kernel.*got jaccard, which is smaller .*FromFunction\(f\)"
     ):
         choose(*tags, similarity=[FromFunction(jaccard), sm.pairwise(jaccard)])
 

@@ -175,6 +175,9 @@ def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
     def unlike(x, y):
         return float(len(set(x) ^ set(y)))
 
+    def alike(x, y):
+        return float(len(set(x) & set(y)))
+
     def model(distance=None, **options):
         options = {"objects": ["a", "b", "c"], "random_state": 0, **options}
         return sm.recipes.d2ke(distance or sm.distances.Levenshtein(), **options)
@@ -185,7 +188,7 @@ def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
             model(estimator=near),
             r"holds .*sklearn\.neighbors\._kd_tree\.KDTree, which .*; use another learner, .* joblib\.dump",
         ),
-        (model(sm.pairwise(unlike)), r"holds [\w.]+unlike, which .*; use the kernels and .* or job"),
+        (sm.KNeighborsClassifier(sm.pairwise(alike)), r"holds [\w.]+alike, which .*; use the kernels and .* or job"),
         (model(sm.distances.FromFunction(unlike)), r"holds [\w.]+unlike, which .* joblib\.load, for files from"),
         (search, r"; save search\.best_estimator_ instead of the search$"),
     ]:

@@ -24,7 +24,7 @@ from similia.adapters._forwarded import Forwarded, called, library, name_in
 from similia.alignments.groups import as_series_pair
 from similia.core.config import rows_per_block, settings
 from similia.objects import SeriesBatch, as_series, take
-from similia.similarity import Distance, Facts, Kernel, Pairwise, distances_between, evaluate, name_of
+from similia.similarity import Distance, EachPair, Facts, Kernel, distances_between, evaluate, name_of
 
 Floats = npt.NDArray[np.floating]
 _ASYMMETRIC = ("dtw_gi", "shift_scale")  # distances of aeon with d(x, y) != d(y, x)
@@ -85,7 +85,7 @@ class AeonDistance(_SeriesDistance):
         if callable(self.distance):
             pair = partial(_of_transposed, self.distance, **options)
             pair.__name__ = name_of(self.distance)  # type: ignore[attr-defined]
-            return Pairwise(pair), True
+            return EachPair(pair), True
         aeon = library("aeon", "aeon.distances", "from_aeon")
         known: list[str] = getattr(aeon, "get_distance_function_names", list)()
         if not isinstance(self.distance, str) or (known and self.distance not in known):
@@ -264,7 +264,7 @@ def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False)
     """Return f(X, Y=None) on batches, for a function of two series or the name of a distance (kernel if `kernels`)."""
     options = dict(params or {})
     if callable(name):
-        return Pairwise(partial(name, **options))
+        return EachPair(partial(name, **options))
     metrics, name = library("tslearn", "tslearn.metrics", "from_tslearn"), _without_prefix(name)
     if name in _SIMILARITIES:
         raise ValueError(f"tslearn's {name} is a similarity, expected a distance; use similia.distances.LCSS")
@@ -277,7 +277,7 @@ def _of_tslearn(name: Any, params: dict[str, Any] | None, kernels: bool = False)
             raise ValueError(f"tslearn.metrics has neither cdist_{name} nor {name}")
         if not callable(single) or [*inspect.signature(single).parameters][:2] != ["s1", "s2"]:
             raise ValueError(f"tslearn.metrics.{name} is not a function of two series")
-        return Pairwise(partial(single, **options))
+        return EachPair(partial(single, **options))
     options.setdefault("n_jobs", settings().n_jobs)
 
     def function(X: Any, Y: Any = None) -> Any:

@@ -27,7 +27,7 @@ from similia.adapters._forwarded import Forwarded, called, library, name_in
 from similia.core.errors import BadValue, as_second
 from similia.core.validation import check_vectors
 from similia.objects import as_sets
-from similia.similarity import Distance, Facts, Pairwise, distances_between
+from similia.similarity import Distance, EachPair, Facts, distances_between
 
 # kinds of functions (see `_value`), by the names of their first parameters
 _KINDS = {
@@ -85,7 +85,7 @@ class POTDistance(Forwarded, Distance):
         pair = self._pair()
         left = self._arrays(self.as_objects(X), "X")
         right = None if Y is None else self._arrays(as_second(self.as_objects, Y), "Y")
-        D = distances_between(Pairwise(pair, self.symmetric), left, right).astype(np.float64, copy=False)
+        D = distances_between(EachPair(pair, self.symmetric), left, right).astype(np.float64, copy=False)
         return np.sqrt(D, out=D) if self.root else D
 
     def _pair(self) -> Callable[[Any, Any], float]:

@@ -82,7 +82,7 @@ def check_distance(distance: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     Examples
     --------
     >>> import similia as sm
-    >>> sm.checks.check_distance(sm.pairwise(lambda x, y: abs(len(x) - len(y))), ["GATTACA", "ATTA"])
+    >>> sm.checks.check_distance(sm.distances.FromFunction(lambda x, y: abs(len(x) - len(y))), ["GATTACA", "ATTA"])
     """
     D = _check_matrix(distance, "distance", X, tolerance)
     i, j = np.unravel_index(D.argmin(), D.shape)

@@ -12,7 +12,7 @@ from similia.core.errors import as_second
 from similia.core.validation import check_choice
 from similia.objects import as_series
 from similia.objects.tables import objects_in
-from similia.similarity import Distance, Facts, Pairwise, distances_between
+from similia.similarity import Distance, EachPair, Facts, distances_between
 
 
 class FromFunction(Distance):
@@ -83,7 +83,7 @@ class FromFunction(Distance):
         X = self._arranged(X)
         Y = None if Y is None else as_second(self._arranged, Y)
         if not self.pairwise:
-            return distances_between(Pairwise(self.function, self.symmetric), X, Y)
+            return distances_between(EachPair(self.function, self.symmetric), X, Y)
         return distances_between(self.function, X, X if Y is None else Y)
 
     def _arranged(self, X: Any) -> Any:

@@ -47,8 +47,8 @@ class D2KE(ComparesObjects, Transformer):
     Parameters
     ----------
     distance : callable
-        One of `similia.distances`, ``similia.pairwise(f)``, or a function of your own. ``distance(X, Y)`` returns a
-        non-negative (n, m) array; it need not be a metric.
+        One of `similia.distances`, such as ``FromFunction(f)``, or a function of your own. ``distance(X, Y)`` returns
+        a non-negative (n, m) array; it need not be a metric.
     n_components : int, default=1024
         Number R of random objects. Not used if `objects` is a collection. If they are drawn by `Representatives` (see
         `objects`), R is at most the number of training objects.
@@ -104,7 +104,7 @@ class D2KE(ComparesObjects, Transformer):
     Examples
     --------
     >>> import similia as sm
-    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> unlike = sm.distances.FromFunction(lambda x, y: float(len(set(x) ^ set(y))))
     >>> d2ke = sm.D2KE(unlike, n_components=64, objects=sm.embeddings.RandomStrings(length=3), random_state=0)
     >>> d2ke.fit_transform(["tree", "trees", "bush", "bushes"]).shape
     (4, 64)

@@ -51,10 +51,10 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Parameters
     ----------
     distance : callable or "precomputed"
-        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, ``similia.pairwise(f)`` or a symmetric
-        function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the (n, n) matrix of the
-        training objects; `transform` takes the distances of new objects to all training objects, (m, n), or to the
-        landmarks only, (m, n_landmarks).
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, such as ``FromFunction(f)``, or a
+        symmetric function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the (n, n)
+        matrix of the training objects; `transform` takes the distances of new objects to all training objects, (m, n),
+        or to the landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
         Maximum number of columns. Each column belongs to an eigenvector of the matrix of centred squared distances;
         those with the largest absolute eigenvalues are kept. None keeps all whose eigenvalues are above rounding error.

@@ -250,7 +250,7 @@ class Representatives(RandomObjects):
     --------
     >>> import similia as sm
     >>> from similia.embeddings import Representatives
-    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> unlike = sm.distances.FromFunction(lambda x, y: float(len(set(x) ^ set(y))))
     >>> d2ke = sm.D2KE(unlike, n_components=2, objects=Representatives(), random_state=0)
     >>> d2ke.fit(["a", "b", "ab"]).representative_indices_
     array([0, 1])

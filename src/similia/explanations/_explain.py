@@ -71,7 +71,16 @@ from similia.objects import GraphToSets, SeriesToSets, take
 from similia.objects.sequences import Batch
 from similia.objects.series import SeriesBatch
 from similia.pipelines import members_of, parts_of, steps_of
-from similia.similarity import Distance, as_objects, diagonal, evaluate, name_of, refuse_class, without_addresses
+from similia.similarity import (
+    Distance,
+    Kernel,
+    as_objects,
+    diagonal,
+    evaluate,
+    name_of,
+    refuse_class,
+    without_addresses,
+)
 
 _TIMES = "columns are split by time; in a part, all points of time add more than the mean amount, or all less"
 _NEAR = "(near: CLASS) says that a small distance to that object counts for CLASS"
@@ -514,7 +523,7 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
     by = name_of(machine.distance_) if ours else f"the {machine.effective_metric_} distance of vectors"
     note, nearest = f"the nearest by {by}; to see how x resembles one of them, explain x and that object", None
     if ours:
-        space = "" if isinstance(machine.distance_, Distance) else " distance in the feature space of"
+        space = " distance in the feature space of" if isinstance(machine.distance_, Kernel) else ""
         note, number = f"the nearest by{space} {by}", int(numbers[0])
         Y = take(machine.objects_, [number])
         try:

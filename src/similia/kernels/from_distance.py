@@ -78,7 +78,7 @@ class FromDistance(Kernel):
     --------
     >>> import similia as sm
     >>> from similia.kernels import FromDistance
-    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> unlike = sm.distances.FromFunction(lambda x, y: float(len(set(x) ^ set(y))))
     >>> kernel = FromDistance(unlike, objects=["a", "b", "ab"], gamma=1.0)
     >>> kernel(["aa", "bb", "ab"]).round(3)
     array([[0.385, 0.135, 0.262],
@@ -265,8 +265,8 @@ class DistanceRBF(_Substitution):
     Parameters
     ----------
     distance : callable
-        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
-        ``similia.pairwise(f)`` or your own function. In `set_params`, the parameters of `distance` are named
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, such as ``FromFunction(f)``, one of
+        ``sklearn.metrics.pairwise``, or your own function. In `set_params`, the parameters of `distance` are named
         ``distance__name``.
     gamma : float, default=1.0
         The factor :math:`\gamma` in the exponent, above 0. `similia.kernels.suggest_gamma` returns a value that fits
@@ -320,8 +320,8 @@ class NegativeDistance(_Substitution):
     Parameters
     ----------
     distance : callable
-        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, one of ``sklearn.metrics.pairwise``,
-        ``similia.pairwise(f)`` or your own function. In `set_params`, the parameters of `distance` are named
+        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, such as ``FromFunction(f)``, one of
+        ``sklearn.metrics.pairwise``, or your own function. In `set_params`, the parameters of `distance` are named
         ``distance__name``.
     power : float, default=2
         Exponent p, above 0. Haasdonk & Bahlmann use 2; p <= 1 is more robust to outliers.
@@ -346,7 +346,7 @@ class NegativeDistance(_Substitution):
     Examples
     --------
     >>> import similia as sm
-    >>> steps = sm.pairwise(lambda x, y: abs(len(x) - len(y)))
+    >>> steps = sm.distances.FromFunction(lambda x, y: abs(len(x) - len(y)))
     >>> sm.kernels.NegativeDistance(steps)(["A", "AC", "ACGT"])
     array([[-0., -1., -9.],
            [-1., -0., -4.],
@@ -423,7 +423,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     Examples
     --------
     >>> import similia as sm
-    >>> steps = sm.pairwise(lambda x, y: abs(len(x) - len(y)))
+    >>> steps = sm.distances.FromFunction(lambda x, y: abs(len(x) - len(y)))
     >>> sm.kernels.suggest_gamma(steps, ["A", "AC", "ACGTA"])  # distances 1, 3, 4
     0.05555555555555555
     """

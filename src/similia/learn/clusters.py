@@ -44,16 +44,7 @@ from similia.embeddings.random_objects import Representatives
 from similia.objects import concatenate, take
 from similia.objects.identical import identical
 from similia.objects.sequences import at_least_one
-from similia.similarity import (
-    ComparesObjects,
-    Distance,
-    Kernel,
-    Pairwise,
-    check_kernel,
-    decided,
-    evaluate,
-    read_objects,
-)
+from similia.similarity import ComparesObjects, Distance, check_direction, check_kernel, decided, read_objects
 from similia.sources.dask import Distributed, as_partitions, each_block, from_parts, is_lazy, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -417,7 +408,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         if isinstance(function, Distance):
             self.embedding_ = D2KE(function, m, Representatives(), random_state=seed).fit(X, y)
         else:
-            _refuse_distance(function, X, n)
+            check_direction(function, True, X, "similarity")
             self.embedding_ = Nystroem(function, m, random_state=seed).fit(X, y)
         self.similarity_ = function
         return X, n
@@ -465,16 +456,3 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
             warn_user(
                 f"{empty} of {len(centers)} clusters are empty, because too few objects are different; lower n_clusters"
             )
-
-
-def _refuse_distance(kernel: Any, X: Any, n: int) -> None:
-    """Raise if a user's kernel has the values of a distance: 0 for equal objects, above 0 for others."""
-    if isinstance(kernel, Kernel) and not isinstance(kernel, Pairwise):
-        return
-    few = take(X, np.arange(min(n, 8)))
-    K = evaluate(kernel, few, few)
-    if not K.diagonal().any() and (K > 0).any():
-        raise BadParameter(
-            "similarity", "a kernel, with large values for similar objects", "a function that is 0 for equal objects",
-            "if it is a distance, give similia.distances.FromFunction(f)",
-        )  # fmt: skip

@@ -106,7 +106,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     Examples
     --------
     >>> import similia as sm
-    >>> unlike = sm.pairwise(lambda x, y: float(len(set(x) ^ set(y))))
+    >>> unlike = sm.distances.FromFunction(lambda x, y: float(len(set(x) ^ set(y))))
     >>> model = sm.recipes.d2ke(unlike, 4, gamma="tune", objects=["a", "b", "c", "d"], cv=2, random_state=0)
     >>> model = model.fit(["ab", "b", "ba", "cd", "dc", "d"], [0, 0, 0, 1, 1, 1])
     >>> model.predict(["a", "c"]), sorted(model.best_params_)

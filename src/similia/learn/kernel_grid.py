@@ -25,7 +25,7 @@ from similia.core.text import short
 from similia.embeddings.gram import kernel_values
 from similia.kernels.combine import Product, Sum
 from similia.objects import n_objects
-from similia.similarity import Kernel, check_kernel, decided, plain_parameters, read_objects
+from similia.similarity import Kernel, check_direction, check_kernel, decided, plain_parameters, read_objects
 
 Path = tuple[str, ...]  # to a part of a kernel: ("k0", "k1") is part 1 of part 0
 Values = dict[str, Any]
@@ -72,6 +72,7 @@ class KernelGrid:
                 kernel = clone(self._kernel).set_params(**others) if self._changes else self._kernel
                 kernel = detached(decided(kernel, X))
                 known = changes, kernel, read_objects(estimator, kernel, X, reset=True)
+                check_direction(kernel, True, known[2], "kernel")
             _, kernel, objects = known
             yield detached(kernel).set_params(**weights) if weights else kernel, objects, values
 

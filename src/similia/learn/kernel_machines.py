@@ -39,7 +39,7 @@ from similia.learn.gram_svm import PairMachines, check_pairs_fit, coded, fit_mac
 from similia.learn.targets import checked_labels, checked_numbers, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import ComparesObjects, check_kernel, decided, read_objects, warn_of_strangers
+from similia.similarity import ComparesObjects, check_direction, check_kernel, decided, read_objects, warn_of_strangers
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -64,6 +64,7 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         n = at_least_one(objects)
         instead = f"take make_pipeline(similia.Nystroem(kernel), {self._linear_model})"
         check_memory(f"the Gram matrix of {n} objects takes", 8 * n**2, instead)
+        check_direction(kernel, True, objects, "kernel")
         return kernel, objects, n
 
     def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:

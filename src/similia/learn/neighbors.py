@@ -34,6 +34,7 @@ from similia.similarity import (
     ComparesObjects,
     Kernel,
     Pairwise,
+    check_direction,
     decided,
     diagonal,
     distances_between,
@@ -87,10 +88,10 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         distance = detached(decided(given, X))
         objects = self._read(distance, X, reset=True)
         n = at_least_one(objects)
-        # similia.pairwise makes kernels, but its values count as distances
-        is_kernel = isinstance(distance, Kernel) and not isinstance(distance, Pairwise)
+        is_kernel = isinstance(distance, Kernel)
         compare: Any = evaluate if is_kernel else distances_between
         compare(distance, take(objects, [0]))  # raises now if the objects cannot be compared
+        check_direction(distance, is_kernel, objects, self._by)
         self.distance_, self.objects_, self.n_samples_fit_ = distance, objects, n
         self._squared_norms = diagonal(distance, objects) if is_kernel else None
 
@@ -186,9 +187,10 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     Parameters
     ----------
     distance : callable
-        ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, or `similia.pairwise` of a
-        function that returns distances. A kernel of `similia.kernels` also works; it gives the distances in its feature
-        space.
+        ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, such as ``FromFunction(f)``
+        for a function f(x, y) of two objects, or a function of your own that returns distances of two collections. A
+        kernel of `similia.kernels`, or `similia.pairwise` of a function, also works; it gives the distances in its
+        feature space.
     n_neighbors : int, default=1
         Number of neighbours that vote. If there are fewer training objects, `fit` warns, and all of them vote.
     weights : {"uniform", "distance"}, default="uniform"

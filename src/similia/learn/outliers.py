@@ -43,7 +43,7 @@ from similia.core.validation import at_most, check_choice, check_positive_int
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import _KNeighbors
 from similia.objects.sequences import at_least_one
-from similia.similarity import check_kernel, diagonal, evaluate, read_objects
+from similia.similarity import check_direction, check_kernel, diagonal, evaluate, read_objects
 from similia.sources.dask import Distributed, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.floating]
@@ -281,6 +281,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         s = min(check_positive_int(self.n_components, "n_components"), n // 2)
         self.nystroem_ = Nystroem(self.similarity, s, random_state=self.random_state).fit(X)
         self.distance_, self.objects_, self.n_samples_fit_ = self.nystroem_.kernel_, self.nystroem_.landmarks_, s
+        check_direction(self.distance_, True, self.objects_, "similarity")
         self._squared_norms, self.n_neighbors_ = None, 0
         strangeness = self._from_span(read_objects(self, self.distance_, X, reset=True))
         landmarks = self.nystroem_.landmark_indices_

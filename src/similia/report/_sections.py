@@ -263,8 +263,6 @@ def _explained(context: Context, i: int, j: int) -> Markup | None:
     metric = context.parts.metric
     if metric is None:
         return explained(context.parts.whole, item(context.X, i))
-    if type(metric.function).__name__ == "Pairwise":
-        return None
     pair = take(metric.as_objects(context.X), [i, j])
     return explained(metric.function, pair[0], pair[1])
 

@@ -333,12 +333,11 @@ def _about_examples(shown: _Shown, k: int) -> Section:
 
     metric, found = shown.metric, []
     for place, (values, near) in enumerate(zip(distances.tolist(), places.reshape(ids.shape) + len(rows), strict=True)):
-        explain = metric is not None and type(metric.function).__name__ != "Pairwise"
         pair = [item(seen.batch, place), item(seen.batch, int(near[0]))]
         found.append({
             "object": on_page(place),
             "near": [(number(value), on_page(j)) for value, j in zip(values, near.tolist(), strict=True)],
-            "explained": explained(metric.function, *pair) if explain and metric is not None else None,
+            "explained": explained(metric.function, *pair) if metric is not None else None,
             "why": "Why the first is near it",
             "is_open": place < _OPEN,
         })  # fmt: skip

@@ -55,6 +55,7 @@ from similia.search._hashes import estimated_recall, n_letters_compared, pairs_t
 from similia.search._join import Checked, Join, Limit, checked, components, is_cosine, parts_of, propose_equal
 from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
+from similia.similarity import check_direction
 from similia.sources.dask import as_partitions, check_readable, is_lazy
 from similia.sources.source import Source
 
@@ -239,6 +240,7 @@ def near_duplicates(
         raise BadParameter("folder", "None for objects in memory", repr(folder), "a Source is read in chunks")
     objects = metric.as_objects(X)
     n = at_least_one(objects)
+    check_direction(metric.function, metric.is_kernel, objects, "similarity")
     limit = Limit(metric.decided(objects), threshold, relative)
     join = Join(limit, objects)
     hashable = has_hashes(limit.metric.function)

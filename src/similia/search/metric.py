@@ -16,7 +16,7 @@ from similia.core.hashing import digest_of
 from similia.core.text import short
 from similia.objects import take
 from similia.pipelines import Comparison, each_step, parts_of
-from similia.similarity import Distance, Kernel, Pairwise, diagonal, plain_parameters
+from similia.similarity import Distance, Kernel, diagonal, plain_parameters, without_addresses
 from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
@@ -31,8 +31,8 @@ class Metric(Comparison):
     def symmetric(self) -> bool:
         """Whether d(x, y) = d(y, x), so that one evaluation serves both objects."""
         facts = getattr(self.function, "facts", None)
-        known = facts is not None and facts.symmetric and getattr(self.function, "symmetric", True)
-        return self.is_kernel or bool(known)
+        known = self.is_kernel or (facts is not None and facts.symmetric)
+        return bool(known and getattr(self.function, "symmetric", True))
 
     def norms(self, X: Any) -> Floats | None:
         """Return k(x, x) for each object x of `X` if this is a kernel k, or None if it is a distance."""
@@ -143,12 +143,13 @@ def metric_from(function: Any, name: str, words: str = "") -> Metric:
     """Return a similia kernel or distance as a `Metric`; errors call it `name` and list other values, `words`."""
     if isinstance(function, Distance):
         return Metric(function, False)
-    if isinstance(function, Kernel) and not isinstance(function, Pairwise):
+    if isinstance(function, Kernel):
         return Metric(function, True)
     if callable(function) and not isinstance(function, type):
         raise ValueError(
-            f"{name} is {function!r}, which may be a kernel or a distance; "
-            "if it is a distance, wrap it in similia.distances.FromFunction(f)"
+            f"{name} is {without_addresses(function)}, which may be a kernel or a distance; wrap a function of two "
+            "objects in similia.pairwise(f) if it is large for similar objects, or in "
+            "similia.distances.FromFunction(f) if it is 0 for equal ones"
         )
     raise ValueError(f"{name} must be {words}a kernel or distance of similia, got {short(function, 80)}")
 

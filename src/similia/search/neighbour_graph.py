@@ -64,6 +64,7 @@ from similia.objects.sequences import at_least_one, concatenate
 from similia.objects.strings import StringBatch
 from similia.pipelines import Pipeline
 from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
+from similia.similarity import check_direction
 from similia.sources.dask import Distributed, Lengths, as_parts, computed, whole_part
 
 _EXACT = 10_000  # objects up to which method="auto" compares all pairs
@@ -107,7 +108,8 @@ def knn_graph(
         Objects stay on the workers, and are compared there; "kmers" also reads the strings into this process.
     similarity : kernel or distance of similia
         A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of two objects in
-        `similia.distances.FromFunction`.
+        `similia.distances.FromFunction` if it is 0 for equal objects, in `similia.pairwise` if it is large for similar
+        ones.
     n_neighbors : int, default=10
         Number of neighbours of each object, at most n - 1. An object is not its own neighbour.
     method : {"auto", "exact", "kmers", "bits"}, default="auto"
@@ -197,6 +199,7 @@ def knn_graph(
         method = "exact" if n <= _EXACT else "kmers" if strings and encoder is None else "bits"
     if isinstance(objects, Distributed):  # converted once, for all tasks
         objects = Distributed(objects.lazy(whole_part), Lengths(objects.lengths)).kept()
+    check_direction(metric.function, metric.is_kernel, objects, "similarity")
     seeds = spawn_seeds(random_state, 4)
     distances, neighbours = _nearest(metric, X, objects, n_neighbors, method, encoder, seeds)
     recall = 1.0 if method == "exact" else _recall(metric, objects, neighbours, generator(seeds[2]))

@@ -56,7 +56,7 @@ from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search.metric import Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
-from similia.similarity import ComparesObjects, read_objects
+from similia.similarity import ComparesObjects, check_direction, read_objects
 from similia.sources.dask import Distributed, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -85,7 +85,8 @@ class SimilarityMap(ComparesObjects, Transformer):
     Parameters
     ----------
     similarity : kernel or distance of similia
-        To use a function that returns the distance between two objects, wrap it in `similia.distances.FromFunction`.
+        Wrap a function of two objects in `similia.distances.FromFunction` if it is 0 for equal objects, in
+        `similia.pairwise` if it is large for similar ones.
     method : {"landmarks", "neighbours"}, default="landmarks"
         How objects are placed. "landmarks" is PCA of the vectors of `Nystroem` (approximate kernel PCA) for a kernel,
         and landmark multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours"
@@ -210,6 +211,7 @@ class SimilarityMap(ComparesObjects, Transformer):
             )
         X = read_objects(self, self.similarity, X, reset=True)
         n = at_least_one(X)
+        check_direction(metric.function, metric.is_kernel, X, "similarity")
         if y is not None and n_objects(y) != n:
             raise ValueError(f"y has {n_objects(y)} labels for {n} objects; give one label per object")
         if umap is not None and n < _FEWEST:

@@ -46,6 +46,7 @@ from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Floats, Index, Metric, as_metric, function_of, ragged, shares_found, sorted_candidates
 from similia.search.vector_index import vectors_index
+from similia.similarity import check_direction
 from similia.sources.dask import is_lazy
 from similia.storage.store import check_ids
 
@@ -103,9 +104,10 @@ class SimilaritySearch(BaseEstimator):
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes, vectors or features. "projected": by the distance between the vectors that enter the last step of the
         pipeline, scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the
-        encoder's first step. You can also give another kernel or distance. The search keeps the objects if it compares
-        them by a kernel or distance, or if `encoder` is a `FeatureIndex`. A kernel k defines the distance
-        ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        encoder's first step. You can also give another kernel or distance; wrap a function of two objects in
+        `similia.distances.FromFunction` if it is 0 for equal objects, in `similia.pairwise` if it is large for similar
+        ones. The search keeps the objects if it compares them by a kernel or distance, or if `encoder` is a
+        `FeatureIndex`. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
         Number of candidates that are compared with a query; not used if `rerank` is None.
     index : HammingIndex or None, default=None
@@ -169,14 +171,15 @@ class SimilaritySearch(BaseEstimator):
         ids : array-like of int, shape (n,), optional
             Distinct; 0, 1, 2, ... by default.
         """
-        self._check()
+        metric = self._check()
         if is_lazy(X):
             remedy = "encode it with encoder.fit(X).transform(X), and search the codes with similia.scale.ShardedIndex"
             raise BadType(None, "is a Dask collection", "objects in memory", remedy)
         at_least_one(X)
         X, objects = self._parsed(X)
+        if metric is not None:
+            check_direction(metric.function, metric.is_kernel, objects, "rerank")
         if self._automatic:
-            metric = self._metric()
             assert metric is not None  # `_check` holds this
             self.encoder_, self.trials_ = chosen(objects, metric, self.n_candidates)
         else:

@@ -48,7 +48,7 @@ from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import AttributeScaler, GraphToSets
 from similia.pipelines import Pipeline
-from similia.similarity import Distance, Kernel, Pairwise, name_of
+from similia.similarity import Distance, Kernel, name_of
 
 Steps = tuple[tuple[str, Any], ...]
 Learners = tuple[tuple[str, Steps], ...]
@@ -214,8 +214,6 @@ class _Parts:
         if isinstance(compare, Distance):
             yield from self.around(compare)
             return
-        if isinstance(compare, Pairwise):  # nearest neighbours would take its values for distances
-            compare = k.Product([compare])
         yield self.nearest(compare)
         if self.classify and hasattr(compare, "features"):
             yield self.features(compare)

@@ -31,7 +31,6 @@ from similia.pipelines import Pipeline
 from similia.selection._evaluate import Answers, fitted, scores_answers
 from similia.selection.budget import Budget, Leaderboard
 from similia.selection.folds import (
-    check_similarities,
     checked_targets,
     joined,
     number_of_folds,
@@ -39,7 +38,7 @@ from similia.selection.folds import (
     recognised,
 )
 from similia.selection.run import Run, compile_loops
-from similia.similarity import Distance, Kernel
+from similia.similarity import Distance, Kernel, check_direction
 from similia.sources.dask import computed, is_lazy
 
 _logger = logger_of(__name__)
@@ -127,7 +126,8 @@ class _Auto(BaseEstimator):
         given = X
         kind, X = recognised(X, any_kind=bool(own))
         as_given = self._as_given(kind, X, given)
-        check_similarities(own, as_given)
+        for i, compare in enumerate(own):
+            check_direction(compare, isinstance(compare, Kernel), as_given, f"similarity[{i}]")
         if kind == "strings" and not own and look_like_smiles([*X[:_TEXTS]]):
             warn_user(_SMILES)
         y = checked_targets(y, n_objects(X), self._task, self.scoring)

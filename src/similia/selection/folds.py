@@ -26,19 +26,18 @@ from similia.core.text import counted, short
 from similia.core.validation import check_labels, check_positive_int, check_vectors
 from similia.kernels import MinMax, Words
 from similia.learn.targets import Task, as_numbers, needs_probabilities, suits, task_of
-from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings, n_objects, take
+from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings, take
 from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
 from similia.objects.sequences import Batch, at_least_one
 from similia.objects.tables import is_frame, is_missing, objects_in, to_array
 from similia.objects.vectors import VectorsBatch, check_finite
 from similia.search import near_duplicates
-from similia.similarity import Distance, Kernel, name_of
+from similia.similarity import Distance, Kernel
 from similia.sources.dask import refuse_lazy
 
 Index = npt.NDArray[np.int64]
 _LEAST = 3  # minimum number of folds: the nested estimate leaves out two
-_LOOKED_AT = 8  # number of objects for detecting a distance given as a kernel
 SHARE = 0.8  # of words in common; on sentences with several names replaced, 0.5 to 0.9 find nearly the same groups
 _FEW = 500  # number of texts up to which all pairs are compared
 
@@ -232,22 +231,10 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
             found = getattr(compare, "__name__", None) or short(compare)
             raise TypeError(
                 f"similarity[{i}] is {found}, expected a kernel or a distance of similia; "
-                "similia.distances.FromFunction(f) makes a distance of a function f(x, y) -> float"
+                "similia.distances.FromFunction(f) makes a distance of a function f(x, y) -> float, and "
+                "similia.pairwise(f) a kernel"
             )
     return tuple(given)
-
-
-def check_similarities(own: tuple[Kernel | Distance, ...], X: Any) -> None:
-    """Raise if a user's kernel seems to be a distance: it is 0 for each of the first eight objects with itself."""
-    some = take(X, np.arange(min(_LOOKED_AT, n_objects(X))))
-    for i, compare in enumerate(own):
-        if isinstance(compare, Kernel):
-            K = np.asarray(compare(some, some))
-            if not np.diag(K).any() and (K >= 0).all() and K.any():
-                raise ValueError(
-                    f"similarity[{i}], {name_of(compare)}, is 0 for an object with itself and more for others, as a "
-                    "distance is; pass similia.distances.FromFunction(f) instead of similia.pairwise(f)"
-                )
 
 
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
