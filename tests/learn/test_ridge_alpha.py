@@ -81,7 +81,7 @@ def test_the_scale_of_kernel_and_targets_does_not_matter():
 
 
 def test_kernels_that_are_not_positive_semi_definite():
-    swap = np.array([[0.0, 1.0], [1.0, 0.0]])  # eigenvalues 1 and -1; its diagonal is 0, so alpha is 1e-4 to 100
+    swap = np.array([[0.0, -1.0], [-1.0, 0.0]])  # eigenvalues 1 and -1; its diagonal is 0, so alpha is 1e-4 to 100
     alpha = sm.KernelRidge(lambda X, Y=None: swap, "auto").fit(["a", "b"], [1.0, -1.0]).alpha_
     assert alpha > 2  # below, the matrix K + alpha I would not be safely positive definite
     with pytest.raises(ValueError, match=r"eigenvalue -1e.*set alpha to a number, or take a positive semi-definite"):

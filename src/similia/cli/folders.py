@@ -12,14 +12,7 @@ from sklearn.pipeline import Pipeline
 
 import similia as sm
 from similia.cli.encoders import default_encoder, encoder_to_index, kmer_length, sample_of
-from similia.cli.inputs import (
-    Objects,
-    check_comparison,
-    has_columns,
-    read_objects,
-    remember_columns,
-    with_columns_of,
-)
+from similia.cli.inputs import Objects, check_comparison, has_columns, remember_columns, with_columns_of
 from similia.cli.options import check_bits, parse_comparison, parse_kernel, parse_one
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
@@ -286,6 +279,8 @@ def add(
 
 def with_queries(folder: Path, queries: str, table: dict[str, Any]) -> tuple[SearchFolder, Objects]:
     """Open an index and read queries; raise if the index is empty or damaged, or the queries are of another kind."""
+    from similia.cli.inputs import read_objects
+
     opened = SearchFolder.open(folder)
     read = read_objects(queries, labelled=False, **with_columns_of(opened.search.encoder_, queries, table))
     check_kind(read, opened)
