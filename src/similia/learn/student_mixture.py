@@ -2,7 +2,8 @@
 
 A mixture has C components of the same number of degrees of freedom (infinite: normal). Component c has the location
 l_c, the width w_c and the weight p_c. It is the distribution of l_c + w_c T, where T is a standard t or normal
-variable. Quantiles are found by Newton's method inside an interval that holds them.
+variable. Quantiles are found by Newton's method inside an interval that holds them, which is halved where the method
+leaves it or runs in a circle, as it can beside a narrow component.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scipy.special import gammaln, logsumexp, ndtr, ndtri, stdtr, stdtrit
 Floats = npt.NDArray[np.float64]
 
 _STEPS = 200  # maximum number of steps to a quantile; Newton's method needs about 6
+_USUAL = 12  # after so many steps, every other one halves the interval
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class StudentMixture:
         low, high = ends.min(axis=1), ends.max(axis=1)
         x, moving = np.where(np.isfinite(low + high), (low + high) / 2, 0.0), np.flatnonzero(high > low)
         weights = np.broadcast_to(self.weights, self.location.shape)
-        for _ in range(_STEPS):
+        for number in range(_STEPS):
             if not len(moving):
                 break
             at, width, p = x[moving], self.width[moving], weights[moving]
@@ -63,7 +65,9 @@ class StudentMixture:
             low[moving], high[moving] = np.where(excess < 0, at, low[moving]), np.where(excess < 0, high[moving], at)
             step = np.divide(excess, slope, out=np.full(len(at), np.inf), where=slope > 0)
             outside = ~((at - step >= low[moving]) & (at - step <= high[moving]))
-            x[moving] = np.where(outside, (low[moving] + high[moving]) / 2, at - step)
+            halved = outside | (number > _USUAL and number % 2 == 0)  # where Newton's steps run in a circle
+            ahead = np.where(halved, (low[moving] + high[moving]) / 2, at - step)
+            x[moving] = np.where(excess == 0, at, ahead)
             tolerance = 1e-12 * (np.abs(at) + width.min(axis=1))
             moving = moving[(np.abs(x[moving] - at) > tolerance) & (excess != 0)]
         return x
