@@ -378,6 +378,7 @@ def _learners() -> Iterator[tuple[str, Case]]:
         name = f"{type(metric).__name__}, {data}"
         make = lambda metric=metric: sm.KNeighborsClassifier(metric, 5, "distance")  # noqa: E731
         yield f"KNeighborsClassifier of {name}", Case(data, make)
+    yield "NearestNeighbors of DTW, series", Case("series", lambda: sm.NearestNeighbors(d.DTW(), 3))
     yield "KNeighborsRegressor of DTW, series", Case("series", lambda: sm.KNeighborsRegressor(d.DTW(), 3))
     new = {"novelty": True}
     yield "OutlierDetector, strings", Case("strings", lambda: sm.OutlierDetector(d.Levenshtein(), **new))

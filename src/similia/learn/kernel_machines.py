@@ -64,10 +64,10 @@ class KernelMachine(ComparesObjects, BaseEstimator):
         n = at_least_one(objects)
         instead = f"take make_pipeline(similia.Nystroem(kernel), {self._linear_model})"
         check_memory(f"the Gram matrix of {n} objects takes", 8 * n**2, instead)
-        check_direction(kernel, True, objects, "kernel")
         return kernel, objects, n
 
     def _gram(self, kernel: Any, objects: Any, n: int) -> Floats:
+        check_direction(kernel, True, objects, "kernel")
         K = kernel_values(kernel, objects, None, range(n), range(n), "X[{}] and X[{}]")
         return K.astype(np.float64, copy=False)
 

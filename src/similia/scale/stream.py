@@ -195,7 +195,7 @@ def predict_stream(
     ...     predict_stream(model, ["CCC", "AAA"], path)
     ...     path.read_text().split()
     2
-    ['item,label', '0,c', '1,a']
+    ['row,label', '0,c', '1,a']
     """
     output = as_path(output)
     item = source.reading.names if isinstance(source, Source) and names is None else names
