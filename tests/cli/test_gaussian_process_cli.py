@@ -176,7 +176,8 @@ def test_what_was_measured_is_not_suggested(model, process, tmp_path):
     assert [row["object"] for row in found["suggestions"]] == [POOL[i] for i in process.suggest(POOL, 3)]
     assert [row["object"] for row in found["suggestions"]] == [mixed[row["row"]] for row in found["suggestions"]]
     (path := tmp_path / "old.csv").write_text("sequence\n" + "\n".join(WORDS) + "\n")
-    assert "-n is 1, but" in str(run("suggest", model, path, "-n", 1, code=1).exception)
+    error = str(run("suggest", model, path, "-n", 1, code=1).exception)
+    assert error == f"all 60 strings of {path} are measured; give others"
 
 
 @pytest.mark.parametrize(

@@ -375,10 +375,13 @@ def test_equal_objects_and_rounding_do_not_make_a_kernel_of_a_distance():
     """Of equal objects, means of values with an object itself and with others differ by rounding."""
     X = ["ab"] * 9
     for value in (0.1, 1 / 3, 1e-8):
-        sm.NearestNeighbors(sm.pairwise(lambda x, y, v=value: v)).fit(X)
-        sm.NearestNeighbors(FromFunction(lambda x, y, v=value: v)).fit(X)
+        kernel = sm.NearestNeighbors(sm.pairwise(lambda x, y, v=value: v)).fit(X)
+        distance = sm.NearestNeighbors(FromFunction(lambda x, y, v=value: v)).fit(X)
+        np.testing.assert_allclose(kernel.kneighbors(X)[0], 0.0, atol=1e-7)
+        np.testing.assert_allclose(distance.kneighbors(X)[0], value)
         nearly = np.full((9, 9), value, np.float32) + np.eye(9, dtype=np.float32) * np.float32(value) * 1e-7
-        sm.NearestNeighbors(lambda A, B=None, D=nearly: D[: len(A), : len(A if B is None else B)]).fit(X)
+        rounded = sm.NearestNeighbors(lambda A, B=None, D=nearly: D[: len(A), : len(A if B is None else B)]).fit(X)
+        np.testing.assert_array_equal(rounded.kneighbors(X)[0], np.sort(nearly, axis=1)[:, :5])
 
 
 def test_neighbours_by_a_lifted_kernel_are_pickled_and_explained():

@@ -288,8 +288,8 @@ def report(
             title=title or f"Search of {folder.name}", random_state=seed,
         )[1]  # fmt: skip
     size, asked = output.stat().st_size, min(most, len(read.objects))
-    told = {c: {**one._asdict(), "n_candidates": c} for c, one in found.items()}
-    result({"output": output, "bytes": size, "queries": asked, "objects": len(loaded), "recall": [*told.values()]})
+    told = [{"n_candidates": c, **one._asdict()} for c, one in found.items()]
+    result({"output": output, "bytes": size, "queries": asked, "objects": len(loaded), "recall": told})
     for c, one in found.items():
         much = f"recall {100 * one.recall:.1f} %, {1000 * one.seconds:.3g} ms for a query"
         console(highlight=False).print(f"{c} candidates: {much}; all compared: {1000 * one.brute_force_seconds:.3g} ms")

@@ -60,6 +60,8 @@ def suggest(
     pool = np.flatnonzero(~_measured(objects, fitted.objects_))
     if len(pool) < n_objects(objects):
         note(f"note: {n_objects(objects) - len(pool)} of the {n_objects(objects)} {read.called} are measured: left out")
+    if not len(pool):
+        raise ValueError(f"all {n_objects(objects)} {read.called} of {read.source} are measured; give others")
     if n > len(pool):
         raise ValueError(f"-n is {n}, but {read.source} holds {len(pool)} {read.called} to measure; ask for fewer")
     with bars(), placed_in(read):

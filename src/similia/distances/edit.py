@@ -42,7 +42,7 @@ _LANES = 16
 _ONE, _ALL = np.uint64(1), np.uint64(2**64 - 1)
 _WORD = 64
 _NARROW = 255  # letters up to here have columns of their own
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD, _MIDDLE = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _PAIRS_OF_A_THREAD = 2048
 
 Floats = npt.NDArray[np.floating]
@@ -336,7 +336,8 @@ def _wide_letters(string):  # type: ignore[no-untyped-def]
 
 @njit()
 def _home(letter, size):  # type: ignore[no-untyped-def]
-    return np.int64((np.uint64(letter) * _SPREAD) % np.uint64(size))
+    """Return where the search for a letter begins, from the middle bits of a product, on which all its bits act."""
+    return np.int64(((np.uint64(letter) * _SPREAD) >> _MIDDLE) % np.uint64(size))
 
 
 @njit()

@@ -143,7 +143,7 @@ def write_with_recall(
         "page", title=title or f"Search among {len(search):,} objects", model=_described(search),
         parameters=without_addresses(search),
         cards=[("objects", f"{len(search):,}", "searched"), *(card for one in sections for card in one.cards)],
-        sections=sections, data={"objects": [], "names": [], **data}, script="page",
+        sections=sections, data={"objects": [], "names": [], **data},
     )  # fmt: skip
     write_text(text, place)
     return place, found
@@ -215,7 +215,7 @@ def _about_recall(
         kept = search.objects_ if objects is None else objects
         truth = without_addresses(true_metric(search, metric, kept).function)
     text = (
-        f"{counted(q, 'query').replace('querys', 'queries')}: each was compared with all {len(search):,} objects by "
+        f"{_queries(q)}: each was compared with all {len(search):,} objects by "
         f"{truth}. Recall is the share of the {k} results of a query that are no farther than its true neighbour "
         f"number {k}. All queries were searched together; times as fast means beside comparing a query with all."
     )
@@ -247,6 +247,10 @@ def _about_recall(
         "recall", "How much it finds, and how fast", text=text, tables=[table], note=note.strip(), cards=cards,
         charts=_curve(search, found, k),
     )  # fmt: skip
+
+
+def _queries(n: int) -> str:
+    return "1 query" if n == 1 else f"{n} queries"
 
 
 def _count(c: int, search: Any) -> str:
@@ -342,6 +346,6 @@ def _about_examples(shown: _Shown, k: int) -> Section:
             "is_open": place < _OPEN,
         })  # fmt: skip
     by = "the distance of its rerank" if shown.search.rerank is not None else "the distance of its index"
-    text = f"{counted(len(rows), 'query').replace('querys', 'queries')}, each with its {most} nearest objects by {by}."
+    text = f"{_queries(len(rows))}, each with its {most} nearest objects by {by}."
     data = {"objects": quietly(for_page, seen), "names": names}
     return Section(name, title, text=text, neighbourhoods=found, data=data)
