@@ -7,7 +7,7 @@ import pytest
 
 import similia as sm
 from similia.codes.sign_projection import exact_length, gaussian_projection, sign_codes
-from similia.kernels import features
+from similia.kernels import counts as features
 from similia.kernels.strings import StringKernel
 
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (60, 20))]

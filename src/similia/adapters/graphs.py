@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from similia.adapters._forwarded import called
 from similia.core.errors import as_second
-from similia.kernels.features import scale_by_norms
+from similia.kernels.counts import scale_by_norms
 from similia.objects import GraphBatch, as_graphs
 from similia.similarity import Kernel, as_floats, refuse_class
 

@@ -44,8 +44,7 @@ from similia.core.jit import njit
 from similia.core.state import Sizes, count, one_of, optional, state
 from similia.core.threads import in_threads, limited_to, run_in_ranges
 from similia.core.validation import check_positive_int, generator
-from similia.kernels.counts import Counts
-from similia.kernels.features import check_alike
+from similia.kernels.counts import Counts, check_alike
 from similia.kernels.minmax import Intersection, MinMax
 from similia.objects import n_objects, take
 from similia.similarity import ComparesObjects, compared, decided, read_objects

@@ -41,7 +41,7 @@ from similia.core.text import counted, short
 from similia.core.validation import check_vectors
 from similia.distances import DTW, Levenshtein
 from similia.kernels import WeisfeilerLehman
-from similia.kernels.string_ids import complements_of, letters_read
+from similia.kernels.strings import complements_of, letters_read
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings
 from similia.objects.series import SeriesBatch
 

@@ -1,7 +1,7 @@
 r"""The exact, sparse explicit features of a kernel as a pipeline step, and weights for them.
 
 An object x becomes a vector phi(x) with phi(x)^T phi(y) = k(x, y), whose feature ids are hashed to n_features columns
-(see `similia.kernels.features.FeatureKernel.features`). Cost: the features of each object are counted once.
+(see `similia.kernels.counts.FeatureKernel.features`). Cost: the features of each object are counted once.
 
 A linear model gives the same answer for every object that has no non-zero column in common with the training objects.
 So `transform` warns of objects that share no more columns with the training objects than hash collisions explain.
@@ -31,7 +31,7 @@ from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.text import short
 from similia.core.validation import check_positive_int, is_table
-from similia.kernels.features import check_alike
+from similia.kernels.counts import check_alike
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, as_csr
 from similia.similarity import (

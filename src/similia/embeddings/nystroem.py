@@ -39,7 +39,7 @@ from similia.embeddings.gram import (
     row_blocks,
 )
 from similia.embeddings.landmarks import STRATEGIES
-from similia.kernels.features import CountsKernel
+from similia.kernels.counts import CountsKernel
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, at_least_one
 from similia.similarity import (

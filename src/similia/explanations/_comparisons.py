@@ -76,8 +76,7 @@ from similia.explanations._graph_features import is_directed as graph_is_directe
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
 from similia.explanations._views import as_text, dense, described, one_note, view_of
 from similia.kernels.combine import Normalized, Product, Sum
-from similia.kernels.counts import Counts
-from similia.kernels.features import FeatureKernel
+from similia.kernels.counts import Counts, FeatureKernel
 from similia.kernels.from_distance import DistanceRBF, FromDistance, NegativeDistance
 from similia.kernels.graphs import GraphKernel
 from similia.kernels.hypersphere import Cosine, map_pair

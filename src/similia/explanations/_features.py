@@ -18,12 +18,19 @@ import numpy.typing as npt
 from similia.core.config import check_memory
 from similia.explanations._explanation import NOWHERE, Described, Floats, Found, Places, listed
 from similia.kernels import GappedKmers, GappyKmers, Mismatch, Normalized, Spectrum, Sum, WeightedDegree, Words
-from similia.kernels.counts import Counts
-from similia.kernels.features import FeatureKernel
+from similia.kernels.counts import Counts, FeatureKernel
 from similia.kernels.gapped import masks
 from similia.kernels.minmax import Intersection, ids_of_part
-from similia.kernels.string_ids import DEGREE_SHIFT, complements_of, letters_read, words_padded
-from similia.kernels.strings import StringKernel, arrays_of, ids_at, substitutions
+from similia.kernels.strings import (
+    DEGREE_SHIFT,
+    StringKernel,
+    arrays_of,
+    complements_of,
+    ids_at,
+    letters_read,
+    substitutions,
+    words_padded,
+)
 from similia.objects import StringBatch
 from similia.objects.sequences import offsets_of
 from similia.similarity import as_objects, diagonal, name_of

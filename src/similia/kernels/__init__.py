@@ -3,7 +3,7 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "Kernel": "similia.similarity", "FeatureKernel": "features",
+    "Kernel": "similia.similarity", "FeatureKernel": "counts",
     "Spectrum": "strings", "GappyKmers": "strings", "Mismatch": "strings", "WeightedDegree": "strings",
     "GappedKmers": "gapped", "Words": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",

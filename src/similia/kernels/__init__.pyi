@@ -1,7 +1,7 @@
 # Written by tools/stubs.py from the names in __init__.py.
 
 from similia.similarity import Kernel as Kernel
-from similia.kernels.features import FeatureKernel as FeatureKernel
+from similia.kernels.counts import FeatureKernel as FeatureKernel
 from similia.kernels.strings import Spectrum as Spectrum
 from similia.kernels.strings import GappyKmers as GappyKmers
 from similia.kernels.strings import Mismatch as Mismatch

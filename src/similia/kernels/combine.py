@@ -19,7 +19,7 @@ from similia.core.errors import BadPairValue, BadValue, as_second
 from similia.core.estimators import ListParams
 from similia.core.text import short
 from similia.core.validation import check_positive_int
-from similia.kernels.features import divide_by_norms, scale_by_norms
+from similia.kernels.counts import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects.sequences import Batch, fullest
 from similia.objects.tables import objects_in

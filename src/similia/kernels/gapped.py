@@ -36,11 +36,9 @@ from similia.core.jit import njit
 from similia.core.text import short
 from similia.core.threads import in_threads, n_threads, run_in_ranges
 from similia.core.validation import check_choice, check_positive_int
-from similia.kernels import string_ids as _strings
-from similia.kernels.counts import Counts, count
-from similia.kernels.features import checked_width, divide_by_norms
-from similia.kernels.string_ids import complements_of, letters_read
-from similia.kernels.strings import Indices, StringKernel, arrays_of, windows_of
+from similia.kernels import strings as _strings
+from similia.kernels.counts import Counts, checked_width, count, divide_by_norms
+from similia.kernels.strings import Indices, StringKernel, arrays_of, complements_of, letters_read, windows_of
 from similia.objects import StringBatch
 from similia.objects.sequences import named_pairs, offsets_of, runs
 

@@ -21,8 +21,7 @@ from similia.core.config import rows_per_block
 from similia.core.hashing import combine, mix
 from similia.core.jit import njit
 from similia.core.validation import check_positive_int
-from similia.kernels.counts import Counts, _place, _shift_for, count
-from similia.kernels.features import FeatureKernel, check_alike
+from similia.kernels.counts import Counts, FeatureKernel, _place, _shift_for, check_alike, count
 from similia.objects import GraphBatch, as_graphs
 from similia.objects.graphlets import (
     Patterns,

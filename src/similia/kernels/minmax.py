@@ -38,8 +38,7 @@ from similia.core.errors import BadValue
 from similia.core.hashing import combine
 from similia.core.jit import njit
 from similia.kernels.combine import Normalized, Sum
-from similia.kernels.counts import Counts, as_least
-from similia.kernels.features import CountsKernel, FeatureKernel, Floats, check_alike
+from similia.kernels.counts import Counts, CountsKernel, FeatureKernel, Floats, as_least, check_alike
 from similia.kernels.hypersphere import as_rows
 from similia.objects import StringBatch
 from similia.objects.sequences import offsets_of

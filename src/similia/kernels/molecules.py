@@ -16,8 +16,7 @@ import numpy as np
 
 from similia.core.state import count, state
 from similia.core.validation import check_choice, check_positive_int
-from similia.kernels.counts import Counts
-from similia.kernels.features import FeatureKernel
+from similia.kernels.counts import Counts, FeatureKernel
 from similia.kernels.graphs import vertex_ids
 from similia.objects.molecules import SmilesBatch, as_smiles, import_rdkit, parse_smiles
 from similia.objects.sequences import offsets_of

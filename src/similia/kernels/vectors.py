@@ -19,7 +19,7 @@ from similia.core.config import rows_per_block
 from similia.core.errors import BadValue, as_second
 from similia.core.products import row_product
 from similia.core.validation import check_positive, check_positive_int, check_vectors
-from similia.kernels.features import scale_by_norms
+from similia.kernels.counts import scale_by_norms
 from similia.kernels.from_distance import suggest_gamma
 from similia.similarity import Kernel, as_objects
 

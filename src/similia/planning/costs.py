@@ -43,7 +43,7 @@ from similia.core.threads import limited_to
 from similia.embeddings.d2ke import D2KE
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.random_objects import Representatives
-from similia.kernels.features import CountsKernel
+from similia.kernels.counts import CountsKernel
 from similia.kernels.graphs import ShortestPath
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, n_objects, take
 from similia.pipelines import n_bytes

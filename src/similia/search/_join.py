@@ -20,7 +20,7 @@ from similia.core.threads import in_threads, limited_to, n_threads
 from similia.distances.edit import Levenshtein
 from similia.kernels import MinMax
 from similia.kernels.combine import Normalized, Sum
-from similia.kernels.features import FeatureKernel
+from similia.kernels.counts import FeatureKernel
 from similia.kernels.hypersphere import Cosine
 from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take

@@ -21,8 +21,7 @@ from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
 from similia.core.validation import check_positive_int, check_radius
 from similia.kernels import Intersection, MinMax, Normalized, Sum
-from similia.kernels.counts import Counts, number_ids
-from similia.kernels.features import FeatureKernel, check_alike
+from similia.kernels.counts import Counts, FeatureKernel, check_alike, number_ids
 from similia.objects.sequences import at_least_one, offsets_of, segments
 from similia.search.metric import ragged, within_radius
 from similia.search.scan import best

@@ -42,7 +42,7 @@ from similia.embeddings.hydra import SparseScaler
 from similia.embeddings.random_objects import Mosaics, Representatives
 from similia.embeddings.vectors import FeatureScaler, SeriesVectors
 from similia.kernels import Product, Sum
-from similia.kernels.features import CountsKernel
+from similia.kernels.counts import CountsKernel
 from similia.learn import HDClassifier
 from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
