@@ -160,7 +160,7 @@ def use(model: Any, X: Any) -> None:
 
 _CLASSES = (
     *(("os", "system"), ("builtins", "eval"), ("builtins", "dict"), ("builtins", "list"), ("numpy", "ndarray")),
-    *(("similia.kernels.strings", "Spectrum"), ("similia.objects.strings", "StringBatch"), ("numpy", "float64")),
+    *(("similia.kernels.strings", "Spectrum"), ("similia.objects.sequences", "StringBatch"), ("numpy", "float64")),
     *(("similia.objects.graphs", "GraphBatch"), ("similia.codes.itq", "ITQ"), ("sklearn.svm._classes", "SVC")),
 )
 _LOADERS = (

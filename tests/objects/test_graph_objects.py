@@ -278,7 +278,7 @@ def test_pyg_data_sets_and_batches_are_collections():
 def test_labels_of_any_kind_are_the_same_in_every_process():
     labels = ["C", "Ω", "C", (1, 2), b"C", 2.5, 2**70, np.int8(-3), np.True_, np.str_("C")]
     code = (
-        "import numpy as np; from similia.objects.graph_forms import hash_labels;"
+        "import numpy as np; from similia.objects.graph_batch import hash_labels;"
         f"print(hash_labels({labels[:7]!r}).tolist())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -12,7 +12,7 @@ import pytest
 
 import similia as sm
 from similia.objects import as_graphs
-from similia.objects.graph_forms import SYMBOLS, atom_text
+from similia.objects.graph_batch import SYMBOLS, atom_text
 from similia.objects.molecules import as_smiles, from_smiles, look_like_smiles
 
 Chem = pytest.importorskip("rdkit.Chem", reason="RDKit is not installed (extra: molecules)")

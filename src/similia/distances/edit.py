@@ -30,8 +30,7 @@ from similia.core.errors import as_second
 from similia.core.jit import njit
 from similia.core.threads import n_threads, run_in_ranges
 from similia.objects import StringBatch, as_strings
-from similia.objects.sequences import named_pairs, resolve_pairs
-from similia.objects.strings import mixed_kinds
+from similia.objects.sequences import mixed_kinds, named_pairs, resolve_pairs
 from similia.similarity import Distance, Facts
 
 _WORTH_THREADS = 2**24  # with fewer pairs of letters, threads cost more time than they save

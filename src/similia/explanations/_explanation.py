@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
 from similia.explanations._views import FEW, NOTHING, Places, View, groups, is_molecule
-from similia.objects.graph_forms import hash_labels
+from similia.objects.graph_batch import hash_labels
 
 Floats = npt.NDArray[np.float64]
 Described = tuple[str, Places, Places]  # name of a part, and its places in x and y

@@ -51,7 +51,7 @@ from similia.kernels.graphs import (
     vertex_ids,
 )
 from similia.objects import GraphBatch
-from similia.objects.graph_forms import BONDS, atom_text
+from similia.objects.graph_batch import BONDS, atom_text
 from similia.objects.graphlets import canonical_forms
 from similia.objects.molecules import SmilesBatch, parse_smiles
 from similia.objects.sequences import offsets_of

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import shortest_path
 
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch
-from similia.objects.graph_forms import BONDS, SYMBOLS, hash_labels
+from similia.objects.graph_batch import BONDS, SYMBOLS, hash_labels
 from similia.objects.molecules import SmilesBatch, has_rdkit, in_the_plane, read_smiles
 
 if TYPE_CHECKING:

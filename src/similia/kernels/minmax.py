@@ -41,8 +41,7 @@ from similia.kernels.combine import Normalized, Sum
 from similia.kernels.counts import Counts, CountsKernel, FeatureKernel, Floats, as_least, check_alike
 from similia.kernels.hypersphere import as_rows
 from similia.objects import StringBatch
-from similia.objects.sequences import offsets_of
-from similia.objects.strings import check_kinds
+from similia.objects.sequences import check_kinds, offsets_of
 from similia.similarity import as_objects, check_kernel, compared, decided, refuse_class
 
 _COLUMNS = 2**20  # of the features of a kernel that has no counts with ids

@@ -42,8 +42,7 @@ from similia.core.text import short
 from similia.core.validation import check_choice, check_positive_int
 from similia.kernels.counts import Counts, FeatureKernel, count, counts_of, products_with
 from similia.objects import StringBatch, as_strings
-from similia.objects.sequences import offsets_of, runs
-from similia.objects.strings import check_kinds
+from similia.objects.sequences import check_kinds, offsets_of, runs
 
 BYTE_BASE = np.uint64(256)
 WIDE_BASE = np.uint64(0xD1342543DE82EF95)

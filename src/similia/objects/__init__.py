@@ -3,8 +3,8 @@
 from similia.core.lazy import attach
 
 _NAMES = {
-    "StringBatch": "strings", "GraphBatch": "graph_batch", "SeriesBatch": "series", "SetBatch": "sets",
-    "as_strings": "strings", "as_graphs": "graphs", "as_series": "series", "as_sets": "sets",
+    "StringBatch": "sequences", "GraphBatch": "graph_batch", "SeriesBatch": "series", "SetBatch": "vectors",
+    "as_strings": "sequences", "as_graphs": "graphs", "as_series": "series", "as_sets": "vectors",
     "series_from_long": "series", "from_aeon": "series", "from_sktime": "series", "from_tslearn": "series",
     "from_smiles": "molecules", "read_tudataset": "tudataset",
     "sample_graphlets": "graphlets", "enumerate_graphlets": "graphlets", "count_patterns": "graphlets",

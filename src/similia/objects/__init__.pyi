@@ -1,13 +1,13 @@
 # Written by tools/stubs.py from the names in __init__.py.
 
-from similia.objects.strings import StringBatch as StringBatch
+from similia.objects.sequences import StringBatch as StringBatch
 from similia.objects.graph_batch import GraphBatch as GraphBatch
 from similia.objects.series import SeriesBatch as SeriesBatch
-from similia.objects.sets import SetBatch as SetBatch
-from similia.objects.strings import as_strings as as_strings
+from similia.objects.vectors import SetBatch as SetBatch
+from similia.objects.sequences import as_strings as as_strings
 from similia.objects.graphs import as_graphs as as_graphs
 from similia.objects.series import as_series as as_series
-from similia.objects.sets import as_sets as as_sets
+from similia.objects.vectors import as_sets as as_sets
 from similia.objects.series import series_from_long as series_from_long
 from similia.objects.series import from_aeon as from_aeon
 from similia.objects.series import from_sktime as from_sktime

@@ -11,8 +11,7 @@ import numpy as np
 from similia.core.config import settings
 from similia.core.errors import BadItem, BadType, BadValue, warn_user
 from similia.core.text import short
-from similia.objects.graph_batch import SIDE, GraphBatch, first_outside, joined_side
-from similia.objects.graph_forms import Names, Part, is_graph, read_graph
+from similia.objects.graph_batch import SIDE, GraphBatch, Names, Part, first_outside, is_graph, joined_side, read_graph
 from similia.objects.sequences import offsets_of
 from similia.objects.tables import is_frame, not_a_column, objects_in
 

@@ -19,10 +19,9 @@ from typing import Any
 
 from similia.core.errors import BadType, BadValue
 from similia.core.text import short
-from similia.objects.graph_batch import GraphBatch
-from similia.objects.graph_forms import Names, read_graph
+from similia.objects.graph_batch import GraphBatch, Names, read_graph
 from similia.objects.graphs import join_parts
-from similia.objects.strings import StringBatch, as_strings
+from similia.objects.sequences import StringBatch, as_strings
 from similia.objects.tables import is_frame, objects_in
 
 _SMILES = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops]|\[[^\[\]\s]+\]|[-=#$:/\\.()]|\d|%\d\d)+")

@@ -27,9 +27,8 @@ from similia.objects.graph_batch import GraphBatch, check_attributes
 from similia.objects.graphs import as_graphs
 from similia.objects.sequences import at_least_one, offsets_of, segments
 from similia.objects.series import as_series
-from similia.objects.sets import SetBatch
 from similia.objects.tables import is_frame, not_a_column, objects_in
-from similia.objects.vectors import check_finite
+from similia.objects.vectors import SetBatch, check_finite
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -25,8 +25,7 @@ from similia.core.config import settings
 from similia.core.errors import BadFile
 from similia.core.text import counted, short
 from similia.core.validation import as_path, check_choice
-from similia.objects.graph_batch import GraphBatch
-from similia.objects.graph_forms import hash_labels
+from similia.objects.graph_batch import GraphBatch, hash_labels
 from similia.objects.sequences import offsets_of
 
 _SUFFIX = "_graph_indicator.txt"

@@ -19,7 +19,7 @@ from similia.core.text import counted, short
 from similia.core.validation import check_labels
 from similia.learn.targets import as_numbers
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_strings, n_objects
-from similia.objects.graph_forms import BONDS, SYMBOLS
+from similia.objects.graph_batch import BONDS, SYMBOLS
 from similia.objects.identical import are_among, identical, with_groups
 from similia.objects.molecules import SmilesBatch, from_smiles, has_rdkit, in_the_plane
 from similia.objects.sequences import Batch, at_least_one, segments

@@ -32,7 +32,7 @@ from similia.core.validation import generator
 from similia.kernels import MinMax, Spectrum
 from similia.kernels.hypersphere import Cosine, to_hypersphere
 from similia.objects import n_objects, take
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import StringBatch
 from similia.search._join import Limit
 from similia.search.metric import Floats, Index
 

@@ -28,8 +28,7 @@ from similia.core.products import chosen_products
 from similia.core.progress import track
 from similia.core.validation import check_codes
 from similia.objects import n_objects, take
-from similia.objects.sequences import Batch, at_least_one, fullest
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest
 from similia.pipelines import Pipeline, transformed, transformed_in_two
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex

@@ -25,8 +25,7 @@ from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.embeddings.random_objects import Representatives
 from similia.kernels import MinMax, Spectrum
 from similia.objects import n_objects, take
-from similia.objects.sequences import Batch
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import Batch, StringBatch
 from similia.pipelines import Pipeline
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex

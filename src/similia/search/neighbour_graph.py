@@ -60,8 +60,7 @@ from similia.embeddings.random_objects import Representatives
 from similia.kernels import Spectrum
 from similia.kernels.counts import number_ids
 from similia.objects import n_objects, take
-from similia.objects.sequences import at_least_one, concatenate
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import StringBatch, at_least_one, concatenate
 from similia.pipelines import Pipeline
 from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
 from similia.similarity import check_direction

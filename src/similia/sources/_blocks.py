@@ -25,8 +25,7 @@ import numpy.typing as npt
 from similia.core.config import settings
 from similia.core.errors import BadFile
 from similia.core.validation import as_path
-from similia.objects.sequences import offsets_of
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import StringBatch, offsets_of
 
 RECORD_SHARE = 4  # a record may take a quarter of max_memory, as up to four copies exist (read, joined, decoded, mask)
 WIDE_SHARE = 4  # a record that is not ASCII may take a quarter of this: a letter takes 4 bytes, in the csv module 8

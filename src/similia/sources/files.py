@@ -18,9 +18,8 @@ from similia.core.config import rows_per_block, settings
 from similia.core.errors import BadFile, DataError
 from similia.core.text import short
 from similia.core.validation import as_path, rows_in_blocks
-from similia.objects.sequences import concatenate, take
+from similia.objects.sequences import as_strings, concatenate, take
 from similia.objects.series import SeriesBatch, as_series
-from similia.objects.strings import as_strings
 from similia.objects.tudataset import read_tudataset
 from similia.sources._blocks import BOMB, narrow, refuse_bomb, refuse_bombs
 from similia.sources.reading import (

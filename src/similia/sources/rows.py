@@ -22,8 +22,7 @@ from similia.core.npy import read_header
 from similia.core.text import short
 from similia.core.validation import check_vectors
 from similia.objects.graph_batch import GraphBatch
-from similia.objects.sequences import Batch
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import Batch, StringBatch
 from similia.objects.tables import is_frame, objects_in, to_array
 from similia.sources._blocks import Records, record_limit, strings
 from similia.sources.reading import FILL, Reading, Skips, choose, leave_out, place_of
@@ -388,9 +387,9 @@ def kind_of_item(item: Any) -> str:
 
 def _reader(kind: str) -> Callable[[Any], Any]:
     from similia.objects.graphs import as_graphs
+    from similia.objects.sequences import as_strings
     from similia.objects.series import as_series
-    from similia.objects.sets import as_sets
-    from similia.objects.strings import as_strings
+    from similia.objects.vectors import as_sets
 
     readers: dict[str, Callable[[Any], Any]] = {
         "strings": as_strings, "series": as_series, "graphs": as_graphs, "sets": as_sets, "vectors": _as_vectors,

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.progress import meter
-from similia.objects.sequences import concatenate, take
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import StringBatch, concatenate, take
 from similia.sources.reading import Objects, Reading, Skips
 
 _BLOCK = 10_000  # rows hashed at once

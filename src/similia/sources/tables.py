@@ -27,9 +27,8 @@ import numpy.typing as npt
 from similia.core.errors import BadFile
 from similia.core.text import counted, short
 from similia.core.validation import as_path
-from similia.objects.sequences import offsets_of
+from similia.objects.sequences import StringBatch, offsets_of
 from similia.objects.series import SeriesBatch
-from similia.objects.strings import StringBatch
 from similia.sources._blocks import (
     WIDE_SHARE,
     Blocks,

@@ -15,7 +15,7 @@ import numpy as np
 
 from similia.core.errors import BadFile
 from similia.core.text import short
-from similia.objects.strings import StringBatch
+from similia.objects.sequences import StringBatch
 from similia.sources._blocks import (
     Blocks,
     Int,
@@ -115,7 +115,7 @@ def sdf_begin(path: Any, encoding: str) -> tuple[str, dict[str, str]]:
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
     """Return the valid SDF molecules as graphs (None if there are none); call ``bad(i, why)`` for the others."""
-    from similia.objects.graph_forms import Names, read_graph
+    from similia.objects.graph_batch import Names, read_graph
     from similia.objects.graphs import join_parts
     from similia.objects.molecules import import_rdkit
 
