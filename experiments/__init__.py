@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from similia.core.progress import track
+from similia.core.config import track
 from similia.core.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit, train_test_split
 
 from experiments._paper import Task
-from similia.core.progress import track
+from similia.core.config import track
 from similia.datasets import fetch, load_promoters
 from similia.objects import as_strings, take
 

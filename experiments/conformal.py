@@ -19,7 +19,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import similia as sm
 from experiments._report import Record, Table, distinct, values
-from similia.core.progress import track
+from similia.core.config import track
 from similia.datasets import fetch
 from similia.kernels import MinMax, Spectrum, WeightedDegree, WeisfeilerLehman
 from similia.objects import from_smiles, take

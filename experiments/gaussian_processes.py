@@ -26,7 +26,7 @@ from sklearn.model_selection import KFold, train_test_split
 
 from experiments._report import Record, Table, distinct, values
 from experiments.molecules import BOTH, NEAR, Task
-from similia.core.progress import track
+from similia.core.config import track
 from similia.datasets import fetch
 from similia.kernels import MinMax, Morgan, ShortestPath, Sum
 from similia.learn import GaussianProcessRegressor

@@ -28,7 +28,7 @@ from experiments._hashing import (
     split,
 )
 from experiments._report import Record, Table, distinct, values
-from similia.core.progress import track
+from similia.core.config import track
 
 BITS = (16, 32, 64, 128, 256)
 TOLERANCE, FROM_BITS = 0.01, 64  # how far below full PCA, and from which length of code on

@@ -30,7 +30,7 @@ from experiments._report import Record, Table, distinct, values
 from experiments.hashing_map import TRUTH_NAMES, three_decimals
 from similia.codes import GeneralizedNystroemPCA
 from similia.codes.generalized_nystroem import ceil_share
-from similia.core.progress import track
+from similia.core.config import track
 
 Floats = npt.NDArray[np.float64]
 

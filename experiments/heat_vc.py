@@ -14,7 +14,7 @@ from scipy import stats
 from experiments import heat_sp500, heat_webkb
 from experiments._heat_svm import COSINE, CS, EXACT, LINEAR, RBF, Floats, families, stratified
 from experiments._report import Record, Table, distinct, values
-from similia.core.progress import track
+from similia.core.config import track
 
 KERNELS = (LINEAR, COSINE, RBF, EXACT)
 N_WORDS = 393

@@ -33,7 +33,7 @@ from experiments._heat_svm import (
 )
 from experiments._protocol import paired_interval
 from experiments._report import Record, Table, distinct, values
-from similia.core.progress import track
+from similia.core.config import track
 
 FILE = "webkb_stemmed.tsv.gz"
 # Number of words: their counts are above 1/10, ... of the number of pages, in the paper's texts and in ours.

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from experiments._report import Record, Table, distinct, standard_error, values
-from similia.core.progress import track
+from similia.core.config import track
 from similia.datasets import fetch
 from similia.kernels import MinMax, Morgan, Normalized, ShortestPath, Sum, WeisfeilerLehman
 from similia.learn import KernelRidge, KernelSVC

@@ -20,7 +20,7 @@ from experiments._paper import Task
 from experiments._protocol import load_task
 from experiments._report import Record, Table, distinct, mean_sd, values
 from experiments.nyshd_learners import N_BITS, standard_error
-from similia.core.progress import track
+from similia.core.config import track
 from similia.learn import HDClassifier
 from similia.objects import take
 

@@ -12,7 +12,7 @@ import similia as sm
 from experiments._paper import GRAPH_TASKS, STRING_TASKS, Task
 from experiments._protocol import load_task
 from experiments._report import Record, Table, distinct, mean_with_error, values
-from similia.core.progress import track
+from similia.core.config import track
 from similia.kernels import GappyKmers, WeisfeilerLehman
 from similia.objects import take
 

@@ -23,7 +23,7 @@ from experiments._paper import TASKS as ALL_TASKS
 from experiments._protocol import load_task, stratified_splits
 from experiments._report import Record, Table, distinct, mean_sd, mean_with_error, standard_error, values
 from similia.codes import SignRandomProjection
-from similia.core.progress import track
+from similia.core.config import track
 from similia.embeddings import Nystroem
 from similia.embeddings.gram import PrecomputedGram
 from similia.embeddings.landmarks import STRATEGIES

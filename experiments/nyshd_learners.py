@@ -18,7 +18,7 @@ from experiments._paper import GRAPH_TASKS, STRING_TASKS, Task
 from experiments._protocol import load_task, tuning_folds
 from experiments._report import Record, Table, distinct, mean_with_error, standard_error, values
 from similia.codes.bits import inner_products
-from similia.core.progress import track
+from similia.core.config import track
 from similia.kernels import Normalized
 from similia.learn import HDClassifier
 from similia.objects import take

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import similia as sm
 from experiments._report import Record, Table, distinct, mean_sd, standard_error, values
-from similia.core.progress import track
+from similia.core.config import track
 from similia.datasets import fetch
 from similia.distances import DTW
 from similia.kernels import RBF, MinMax, Spectrum, VertexHistogram, WeightedDegree, WeisfeilerLehman

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src"
 
 
 def stub(package: str, names: dict[str, str]) -> str:
-    """Return the stub of a package whose `names` come from the modules that `core.lazy.attach` imports them from."""
+    """Return the stub of a package whose `names` come from the modules that `core.attach` imports them from."""
     lines = []
     for name, home in names.items():
         module = home if home.startswith("similia.") else f"{package}.{home}".rstrip(".")

@@ -13,7 +13,7 @@ chooses among them, ``explanations`` and ``report`` show the result, and ``devic
 """
 
 from similia._version import __version__
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     # rooms

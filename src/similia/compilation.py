@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import similia as sm
-from similia.core.progress import track
+from similia.core.config import track
 
 _N = 24  # objects of each kind
 

@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
-from similia.core.config import settings
+from similia.core.config import settings, track
 from similia.core.errors import (
     BadPairType,
     BadPairValue,
@@ -41,7 +41,6 @@ from similia.core.errors import (
     warn_of_objects,
 )
 from similia.core.estimators import check_table
-from similia.core.progress import track
 from similia.core.state import state
 from similia.core.validation import unmasked
 from similia.objects import n_objects, take

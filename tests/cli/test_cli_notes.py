@@ -20,8 +20,8 @@ from similia.cli.report import report
 from similia.cli.service import info
 from similia.cli.training import scores_of, targets_of
 from similia.cli.voice import _compiling_told, _short_warnings, speaking
+from similia.core.config import log_seconds
 from similia.core.errors import BadFile, ObjectsWarning
-from similia.core.progress import log_seconds
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(word) for word in RNG.choice(list("ACDE"), (48, 8))]

@@ -19,7 +19,7 @@ from similia.cli.encoders import sample_of
 from similia.cli.inputs import open_objects, read_objects
 from similia.cli.options import parse_workers
 from similia.cli.predict import predict
-from similia.core import progress as _progress
+from similia.core import config as _progress
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Held
 from similia.sources.streams import open_stream

@@ -74,7 +74,7 @@ def test_loops_compile_where_numba_finds_no_cache_folder():
 def test_progress_is_silent_unless_asked_for(capsys, monkeypatch):
     import rich.progress
 
-    from similia.core.progress import track
+    from similia.core.config import track
 
     drawn = []
     add_task = rich.progress.Progress.add_task

@@ -1,6 +1,6 @@
 """Use kernels and distances of GraKeL, POT, aeon and tslearn; a library is imported only when it is first used."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "from_grakel": "graphs", "GraKeLKernel": "graphs",

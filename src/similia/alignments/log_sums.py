@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from similia.alignments.groups import Indices, fill_chosen, fill_pairs, grouped, put, task_of
 from similia.core import lanes as lane
-from similia.core import scalars as functions
 from similia.core.errors import BadValue
+from similia.core.functions import log_of
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.threads import run_in_ranges
@@ -214,7 +214,7 @@ def _log_sum(x, y, p, how, widths, room, found):  # type: ignore[no-untyped-def]
             if ms[k] == i + 1:
                 end = LANES * ns[k] + k
                 reached = exponents[end] > _ZERO / 2 and abs(ms[k] - ns[k]) <= widths[k]
-                found[k] = functions.log(parts[end]) + _LOG_2 * exponents[end] if reached else -np.inf
+                found[k] = log_of(parts[end]) + _LOG_2 * exponents[end] if reached else -np.inf
 
 
 @njit()

@@ -1,6 +1,6 @@
 """Check that kernels, distances, embeddings and encoders, ours or your own, satisfy their laws."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "check_kernel": "laws",

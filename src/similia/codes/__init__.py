@@ -1,6 +1,6 @@
 """Turn vectors and objects into binary codes and compute with them; codes are packed uint8 rows, bit 1 for +1."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "SignRandomProjection": "sign_projection", "kernel_from_codes": "bits",

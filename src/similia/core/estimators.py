@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from similia.core.progress import log_seconds, logger_of
+from similia.core.config import log_seconds, logger_of
 from similia.core.validation import is_table, not_real, too_narrow, wrong_width
 
 Estimator = TypeVar("Estimator")

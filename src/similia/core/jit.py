@@ -9,7 +9,7 @@ from typing import Any
 import numba
 from numba.core import event
 
-from similia.core.progress import log_seconds, logger_of
+from similia.core.config import log_seconds, logger_of
 
 _LOGGER = logger_of("similia.compile")
 

@@ -1,6 +1,6 @@
 """Load data sets: six are bundled with similia; others are downloaded, checked and cached, or read from folders."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = dict.fromkeys(
     ("available", "fetch", "load_messages", "load_molecules", "load_movements", "load_promoters", "load_splice",

@@ -1,6 +1,6 @@
 """Models for small devices: a fitted pipeline in whole numbers (`quantise`), as C (`export_c`) or Verilog."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "quantise": "quantised", "Quantised": "quantised", "Loss": "quantised",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 if TYPE_CHECKING:
     from similia.similarity import Facts

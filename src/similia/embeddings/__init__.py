@@ -1,6 +1,6 @@
 """Transformers that embed objects as vectors, by means of a kernel or a distance."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "Nystroem": "nystroem", "KernelFeatures": "kernel_features", "FeatureWeights": "kernel_features", "landmarks": "",

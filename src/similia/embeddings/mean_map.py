@@ -22,9 +22,9 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import Transformer, all_at_once, check_fitted, example_of
+from similia.core.functions import write_waves
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
-from similia.core.scalars import write_waves
 from similia.core.state import array, count, one_of, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread, run_in_ranges

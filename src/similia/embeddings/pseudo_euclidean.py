@@ -23,10 +23,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.config import track
 from similia.core.errors import BadPairValue, pairs_named
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import row_product
-from similia.core.progress import track
 from similia.core.state import array, count, objects, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, at_most, check_positive_int, generator

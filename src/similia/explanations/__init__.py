@@ -1,6 +1,6 @@
 """Explain similarities, distances and predictions as sums of named parts, and locate the parts in the objects."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "explain": "_explain", "explain_classes": "_shared", "SharedPart": "_shared", "Explanation": "_explanation",

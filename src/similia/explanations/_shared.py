@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier, is_clusterer
 
+from similia.core.config import track
 from similia.core.estimators import ObjectsOut
-from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.distances.dtw import DTW
 from similia.distances.elastic import EditDistance, SoftDTW

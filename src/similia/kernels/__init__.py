@@ -1,6 +1,6 @@
 """Kernels k(x, y) of strings, graphs, series, sets and vectors, and from distances; combinations; user functions."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "Kernel": "similia.similarity", "FeatureKernel": "counts",

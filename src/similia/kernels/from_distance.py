@@ -21,10 +21,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core import functions
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, track
 from similia.core.errors import BadParameter, BadValue, as_second, pairs_named
 from similia.core.products import row_product
-from similia.core.progress import track
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, at_least_one, item

@@ -40,9 +40,9 @@ import numpy.typing as npt
 
 from similia.core import functions
 from similia.core.errors import BadValue, warn_user
+from similia.core.functions import exp_of, fma, log_of
 from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.core.scalars import exp, fma, log
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive, check_positive_int, generator, unmasked
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
@@ -281,12 +281,12 @@ def suggest_contrast(
 
 def time_of(contrast: float, n: int) -> float:
     """Return the time t at which n exp(-(n - 1) t), the contrast of the heat kernel in R^n, equals `contrast`."""
-    return float(log(n / contrast)) / (n - 1)
+    return float(log_of(n / contrast)) / (n - 1)
 
 
 def contrast_of(t: float, n: int) -> float:
     """Return the contrast n exp(-(n - 1) t): the weight of degree 1 in the heat kernel divided by that of degree 0."""
-    return n * float(exp(-(n - 1) * t))
+    return n * float(exp_of(-(n - 1) * t))
 
 
 class Series(NamedTuple):

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadValue
+from similia.core.functions import cos_sin, log_of
 from similia.core.hashing import combine
 from similia.core.jit import njit
-from similia.core.scalars import cos_sin, log
 from similia.core.validation import check_choice, check_positive, check_positive_int
 from similia.kernels.counts import Counts, count, number_ids
 from similia.kernels.graphs import GraphKernel, arcs_of, node_labels_of
@@ -306,7 +306,7 @@ def draw(seed, names, n_terms, cauchy):  # type: ignore[no-untyped-def]
                 cosine, sine = cos_sin(2.0 * (_uniform(key) - 0.5))
                 u[t, k] = sine / cosine
             else:
-                radius = math.sqrt(-2.0 * log(_uniform(key)))
+                radius = math.sqrt(-2.0 * log_of(_uniform(key)))
                 u[t, k] = radius * cos_sin(4.0 * _uniform(combine(key, np.uint64(1))))[0]
     return u
 

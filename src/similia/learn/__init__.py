@@ -1,6 +1,6 @@
 """Classifiers and regressors for hypervectors, for vectors on a sphere, and for objects with a kernel or distance."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "HDClassifier": "hd_classifier",

@@ -29,11 +29,10 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import Tags
 
-from similia.core.config import settings
+from similia.core.config import settings, track
 from similia.core.errors import BadParameter, BadValue, warn_user
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.products import chosen_products, row_product
-from similia.core.progress import track
 from similia.core.state import Sizes, array, count, made, objects, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread

@@ -28,10 +28,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from similia.core.config import settings
+from similia.core.config import settings, track
 from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.estimators import all_at_once, check_fitted
-from similia.core.progress import track
 from similia.core.state import made, state
 from similia.core.text import short
 from similia.core.validation import check_labels, refuse_fractions

@@ -49,9 +49,8 @@ from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln
 
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, track
 from similia.core.errors import BadParameter
-from similia.core.progress import track
 from similia.embeddings.gram import row_blocks
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.student_mixture import StudentMixture

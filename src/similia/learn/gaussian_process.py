@@ -36,11 +36,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from similia.core.config import check_memory, part_of_more
+from similia.core.config import check_memory, part_of_more, track
 from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.products import row_product
-from similia.core.progress import track
 from similia.core.state import Sizes, array, count, objects, optional, reads, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
+from similia.core.config import track
 from similia.core.errors import BadParameter, numbered, warn_user
 from similia.core.estimators import all_at_once, check_columns, offered_if
-from similia.core.progress import track
 from similia.core.state import array, count, labels, one_of, optional, state
 from similia.core.text import short
 from similia.core.validation import check_choice, check_positive, check_positive_int, generator

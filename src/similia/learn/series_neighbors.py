@@ -69,10 +69,9 @@ import numpy.typing as npt
 from similia.alignments.groups import as_series_pair, window_band
 from similia.alignments.log_sums import half_width
 from similia.core import lanes as lane
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, track
 from similia.core.jit import njit
 from similia.core.lanes import LANES
-from similia.core.progress import track
 from similia.core.threads import run_in_ranges
 from similia.distances.dtw import DTW
 from similia.distances.elastic import ERP, MSM, TWE

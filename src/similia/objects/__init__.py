@@ -1,6 +1,6 @@
 """Collections of strings, graphs, series and point sets in one memory layout, and functions that read them."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "StringBatch": "sequences", "GraphBatch": "graph_batch", "SeriesBatch": "series", "SetBatch": "vectors",

@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, track
 from similia.core.errors import BadValue
-from similia.core.progress import track
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_choice, check_positive_int
 from similia.objects import _graphlets as loops

@@ -1,5 +1,4 @@
-"""Count, select and join objects in any kind of collection; the layout of strings, and the forms in which they come.
-"""
+"""Count, select and join objects in any kind of collection; the layout of strings, and the forms in which they come."""
 
 from __future__ import annotations
 

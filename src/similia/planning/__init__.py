@@ -1,6 +1,6 @@
 """Predict the cost and quality of results: bounds from theory, seconds and bytes from measurements."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "EffectiveDimension": "bounds",

@@ -1,6 +1,6 @@
 """Show models and collections: displays in the style of scikit-learn, and HTML pages (reports, maps, clusters ...)."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "ApproximationErrorDisplay": "approximation", "SpectrumDisplay": "approximation", "RobustnessDisplay": "bits",

@@ -1,6 +1,6 @@
 """Run the same computations on Dask clusters, and on streams of objects that do not fit into memory."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "apply": "similia.sources.dask",

@@ -21,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import part_of_more, settings
+from similia.core.config import meter, part_of_more, settings
 from similia.core.errors import BadItem, BadPair, warn_user
 from similia.core.estimators import ObjectsOut
 from similia.core.hashing import digest_of
-from similia.core.progress import meter
 from similia.core.text import short
 from similia.core.validation import as_path, check_codes, check_encoder
 from similia.objects import SeriesBatch, SetBatch

@@ -1,6 +1,6 @@
 """Nearest-neighbour search over binary codes and over the objects they encode, and maps of objects."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "FeatureIndex": "feature_index",

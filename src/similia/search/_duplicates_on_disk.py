@@ -28,10 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import settings
+from similia.core.config import settings, track
 from similia.core.errors import BadFile, BadValue, part_from
 from similia.core.hashing import fingerprint
-from similia.core.progress import track
 from similia.core.validation import generator, spawn_seeds
 from similia.kernels import MinMax
 from similia.objects import concatenate, n_objects, take

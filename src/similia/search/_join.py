@@ -11,11 +11,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from similia.core.config import rows_per_block, settings
+from similia.core.config import rows_per_block, settings, track
 from similia.core.errors import BadValue
 from similia.core.intervals import wilson
 from similia.core.jit import njit
-from similia.core.progress import track
 from similia.core.threads import in_threads, limited_to, n_threads
 from similia.distances.edit import Levenshtein
 from similia.kernels import MinMax

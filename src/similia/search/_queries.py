@@ -22,10 +22,10 @@ import sklearn.pipeline
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 
+from similia.core.config import track
 from similia.core.errors import part_from
 from similia.core.estimators import Transformer
 from similia.core.products import chosen_products
-from similia.core.progress import track
 from similia.core.validation import check_codes
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest

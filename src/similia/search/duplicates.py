@@ -42,8 +42,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.config import logger_of, track
 from similia.core.errors import BadParameter, BadValue, warn_user
-from similia.core.progress import logger_of, track
 from similia.core.threads import in_threads
 from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
 from similia.distances.edit import Levenshtein

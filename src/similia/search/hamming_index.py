@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from similia.codes.bits import as_words
+from similia.core.config import logged, logger_of
 from similia.core.errors import BadParameter
 from similia.core.estimators import all_at_once, present
-from similia.core.progress import logged, logger_of
 from similia.core.state import state
 from similia.core.text import short
 from similia.core.threads import exclusively, lock_of

@@ -1,6 +1,6 @@
 """Choose a pipeline: two estimators compare many embeddings and learners on your objects, within a time budget."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {"AutoClassifier": "auto", "AutoRegressor": "auto"}
 __all__ = [*_NAMES]

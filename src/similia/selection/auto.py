@@ -17,10 +17,9 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from similia.core.config import config, settings
+from similia.core.config import config, logger_of, settings
 from similia.core.errors import warn_user
 from similia.core.estimators import all_at_once, check_columns, check_fitted, check_table, offered_if
-from similia.core.progress import logger_of
 from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors
 from similia.learn.targets import Task

@@ -13,9 +13,8 @@ from scipy import stats
 from sklearn.metrics import get_scorer
 
 from similia import compilation
-from similia.core.config import config, settings
+from similia.core.config import config, logged, logger_of, settings, track
 from similia.core.intervals import wilson
-from similia.core.progress import logged, logger_of, track
 from similia.core.validation import generator
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import take

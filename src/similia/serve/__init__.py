@@ -1,6 +1,6 @@
 """A model or search index as a service over HTTP."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {"Service": "service", "Refused": "service", "application": "web"}
 __all__ = [*_NAMES]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from similia.core.config import logger_of
 from similia.core.errors import BadFile, BadItem, DataError
-from similia.core.progress import logger_of
 from similia.explanations import explain
 from similia.objects import from_smiles
 from similia.pipelines import parts_of

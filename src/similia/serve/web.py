@@ -31,7 +31,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from similia._version import __version__
-from similia.core.progress import logger_of
+from similia.core.config import logger_of
 from similia.serve.metrics import Metrics
 from similia.serve.service import OPERATIONS, Refused, Service, pieces
 

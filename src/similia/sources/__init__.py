@@ -1,6 +1,6 @@
 """Read objects that are not in memory: files, tables, arrays, iterators and Dask collections."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {
     "read_fasta": "text",

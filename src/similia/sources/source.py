@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.progress import meter
+from similia.core.config import meter
 from similia.objects.sequences import StringBatch, concatenate, take
 from similia.sources.reading import Objects, Reading, Skips
 

@@ -1,6 +1,6 @@
 """Persistence: model files without pickle, index folders with atomic commits, and journals of interruptible runs."""
 
-from similia.core.lazy import attach
+from similia.core import attach
 
 _NAMES = {"save": "models", "load": "models"}
 __all__ = [*_NAMES]

@@ -27,10 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadFile
-from similia.core.npy import read_header
 from similia.core.text import short
 from similia.core.threads import lock_of
-from similia.core.validation import check_codes, check_n_bits
+from similia.core.validation import check_codes, check_n_bits, read_header
 from similia.storage.disk import (
     TEMPORARY,
     is_leftover,
