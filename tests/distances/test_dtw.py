@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from naive import similarities as naive
-from similia.alignments import groups as _groups
+from similia import alignments
 from similia.core import threads as _threads
 from similia.distances import DTW
 from similia.objects import SeriesBatch
@@ -110,8 +110,8 @@ def test_threads_change_no_bit(monkeypatch, cores):
         _threads.run_in_ranges(lambda *run: (ranges.append(run), work(*run)), n, grain)
 
     monkeypatch.setattr(_threads, "cpu_count", lambda: cores)
-    monkeypatch.setattr(_groups, "_WORTH_A_RANGE", 1)
-    monkeypatch.setattr(_groups, "run_in_ranges", counted)
+    monkeypatch.setattr(alignments, "_WORTH_A_RANGE", 1)
+    monkeypatch.setattr(alignments, "run_in_ranges", counted)
     np.testing.assert_array_equal(DTW()(X, Y), expected)
     assert len(ranges) == 1 if cores == 1 else len(ranges) > cores
     np.testing.assert_array_equal(DTW(window=4)(X), own)
@@ -119,7 +119,7 @@ def test_threads_change_no_bit(monkeypatch, cores):
 
 @given(st.integers(1, 300))
 def test_turns_are_all_numbers_once(n):
-    assert sorted(_groups._turns(n)) == list(range(n))
+    assert sorted(alignments._turns(n)) == list(range(n))
 
 
 @laws

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from naive import series as naive_series
-from similia.alignments import groups as _groups
-from similia.alignments import log_sums as loops
+from similia import alignments
 from similia.core.lanes import LANES
 from similia.distances import ADTW, DTW, ERP, LCSS, MSM, TWE, SoftDTW
-from similia.distances import recurrences as elastic
 from similia.objects import SeriesBatch
 
 laws = settings(max_examples=20, deadline=None)
@@ -209,7 +207,7 @@ def test_threads_change_no_bit(distance, monkeypatch):
     X = SeriesBatch.from_arrays([rng.normal(size=(int(n), 2)) for n in rng.integers(1, 30, size=40)])
     Y = X[5:17]
     whole, square = distance(X, Y), distance(X)
-    monkeypatch.setattr(_groups, "_WORTH_A_RANGE", 1)
+    monkeypatch.setattr(alignments, "_WORTH_A_RANGE", 1)
     monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 4)
     np.testing.assert_array_equal(distance(X, Y), whole)
     np.testing.assert_array_equal(distance(X), square)
@@ -248,12 +246,12 @@ def test_what_is_left_in_working_memory_does_not_matter():
         lengths = [np.full(LANES, len(side)) for side in (x, y)]
         how, found = (1.0, False, 0, band, 0.0), garbage(LANES)
         one, other = ((lanes(side)[0], 0, length) for side, length in zip((x, y), lengths, strict=True))
-        loops._log_sum(one, other, 2, how, widths, garbage(2, 8 * LANES), found)
+        alignments._log_sum(one, other, 2, how, widths, garbage(2, 8 * LANES), found)
         got = {
-            "erp": left(elastic._erp, sides(lambda side: np.linalg.norm(side, axis=1)), 2),
-            "twe": left(elastic._twe, sides(steps), 2, 0.1, extra=[garbage(LANES * 7)]),
-            "lcss": 1 + left(elastic._lcss, sides(), 2, 1.0) / 3,
-            "msm": left(elastic._msm, sides(), 1, 0.5),
+            "erp": left(alignments._erp, sides(lambda side: np.linalg.norm(side, axis=1)), 2),
+            "twe": left(alignments._twe, sides(steps), 2, 0.1, extra=[garbage(LANES * 7)]),
+            "lcss": 1 + left(alignments._lcss, sides(), 2, 1.0) / 3,
+            "msm": left(alignments._msm, sides(), 1, 0.5),
             "soft": -found[0],
         }
         expected = {

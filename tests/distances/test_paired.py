@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import similia as sm
 from naive import similarities as naive
-from similia.alignments import groups as _groups
+from similia import alignments
 from similia.distances import (
     ADTW,
     DTW,
@@ -107,7 +107,7 @@ def test_of_series(function):
     def law(seed, n_pairs, packed):
         rng = np.random.default_rng(seed)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_groups, "_PACKED", packed)
+            patch.setattr(alignments, "_PACKED", packed)
             assert_paired(function, series(rng, 20), series(rng, 15), rng, n_pairs)
 
     law()

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from naive import series as naive_series
-from similia.alignments import groups as _groups
-from similia.alignments import log_sums as _series
+from similia import alignments
 from similia.kernels import GlobalAlignment
 from similia.kernels.series import suggest_bandwidth
 from similia.objects import SeriesBatch, as_series
@@ -83,7 +82,7 @@ def test_other_local_similarities_are_not_positive_definite():
     A = as_series([list(x) for n in (1, 2, 3) for x in itertools.product(grid, repeat=n)]).astype(np.float64)
 
     def smallest(divisible, triangular, band):
-        logs = _series.log_sums(A, A, (0.5, divisible, triangular, band, 0.0), same=True, centre=True)
+        logs = alignments.log_sums(A, A, (0.5, divisible, triangular, band, 0.0), same=True, centre=True)
         return np.linalg.eigvalsh(np.exp(logs))[0]
 
     assert smallest(True, 0, 99) > -1e-10
@@ -147,7 +146,7 @@ def test_powers_of_two():
     def taken_apart(numbers, out):
         number = lane.load(numbers, 0)
         whole = lane.nearest_integer(number)
-        lane.store(out[0], 0, _series._small_power(number - whole))
+        lane.store(out[0], 0, alignments._small_power(number - whole))
         lane.store(out[1], 0, lane.mantissa(number))
         lane.store(out[2], 0, lane.power_of_two(lane.exponent(number)))
         lane.store(out[3], 0, lane.power_of_two(lane.maximum(lane.splat(0.0) - whole, lane.splat(-1023.0))))
@@ -199,7 +198,7 @@ def test_threads_change_no_bit(kernel, monkeypatch):
     X = SeriesBatch.from_arrays(collection(3, n=30, longest=25))
     Y = X[5:17]
     whole, square, diagonal = kernel(X, Y), kernel(X), kernel.diag(X)
-    monkeypatch.setattr(_groups, "_WORTH_A_RANGE", 1)
+    monkeypatch.setattr(alignments, "_WORTH_A_RANGE", 1)
     monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 4)
     np.testing.assert_array_equal(kernel(X, Y), whole)
     np.testing.assert_array_equal(kernel(X), square)

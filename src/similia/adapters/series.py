@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.adapters._forwarded import Forwarded, called, library, name_in
-from similia.alignments.groups import as_series_pair
+from similia.alignments import as_series_pair
 from similia.core.config import rows_per_block, settings
 from similia.objects import SeriesBatch, as_series, take
 from similia.similarity import Distance, EachPair, Facts, Kernel, distances_between, evaluate, name_of

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "edit": ("Levenshtein", "Hamming", "DamerauLevenshtein", "JaroWinkler"),
-    "dtw": ("DTW",),
-    "elastic": ("ERP", "MSM", "TWE", "LCSS", "ADTW", "SoftDTW"),
+    "elastic": ("DTW", "ERP", "MSM", "TWE", "LCSS", "ADTW", "SoftDTW"),
     "sets": ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein"),
     "transport": ("Wasserstein",),
     "mmd": ("MMD",),

@@ -4,7 +4,7 @@ from similia.distances.edit import Levenshtein as Levenshtein
 from similia.distances.edit import Hamming as Hamming
 from similia.distances.edit import DamerauLevenshtein as DamerauLevenshtein
 from similia.distances.edit import JaroWinkler as JaroWinkler
-from similia.distances.dtw import DTW as DTW
+from similia.distances.elastic import DTW as DTW
 from similia.distances.elastic import ERP as ERP
 from similia.distances.elastic import MSM as MSM
 from similia.distances.elastic import TWE as TWE

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.alignments.groups import Indices
+from similia.alignments import Indices
 from similia.core import lanes as lane
 from similia.core.errors import BadValue, as_second
 from similia.core.jit import njit

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.alignments.groups import Indices
+from similia.alignments import Indices
 from similia.core.jit import njit
 from similia.core.validation import check_choice
 from similia.distances.magnitudes import Array, Pairs, ScaledDistance

@@ -50,9 +50,8 @@ from scipy.spatial.distance import cdist
 
 from similia.core.errors import BadItem, called_by_user
 from similia.core.text import short
-from similia.distances.dtw import DTW
 from similia.distances.edit import Hamming, Levenshtein
-from similia.distances.elastic import ADTW, ERP, LCSS, MSM, TWE, SoftDTW
+from similia.distances.elastic import ADTW, DTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
 from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
 from similia.distances.transport import Wasserstein

@@ -22,13 +22,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from similia.alignments.groups import as_series_pair, window_band
-from similia.alignments.log_sums import half_width, in_units
+from similia import alignments as kinds
+from similia.alignments import as_series_pair, half_width, in_units, window_band
 from similia.core.config import check_memory
 from similia.core.jit import njit
-from similia.distances import recurrences as kinds
-from similia.distances.dtw import DTW
-from similia.distances.elastic import ADTW, LCSS, MSM, EditDistance, SoftDTW
+from similia.distances.elastic import ADTW, DTW, LCSS, MSM, EditDistance, SoftDTW
 from similia.explanations._explanation import NOWHERE, Described, Floats, Found, joined, listed, runs_of
 from similia.kernels.series import GlobalAlignment
 from similia.objects import SeriesBatch

@@ -35,8 +35,7 @@ from sklearn.base import is_classifier, is_clusterer
 from similia.core.config import track
 from similia.core.estimators import ObjectsOut
 from similia.core.validation import RandomState, check_positive_int, generator
-from similia.distances.dtw import DTW
-from similia.distances.elastic import EditDistance, SoftDTW
+from similia.distances.elastic import DTW, EditDistance, SoftDTW
 from similia.explanations._comparisons import Naming
 from similia.explanations._decisions import AgainstRest, check_one_label, collection
 from similia.explanations._explain import of_steps

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
-from similia.alignments.groups import UNLIMITED, as_series_pair
-from similia.alignments.log_sums import How, in_units, log_sums, self_log_sums
+from similia.alignments import UNLIMITED, How, as_series_pair, in_units, log_sums, self_log_sums
 from similia.core import functions
 from similia.core.errors import as_second
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator

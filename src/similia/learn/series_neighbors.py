@@ -66,15 +66,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.alignments.groups import as_series_pair, window_band
-from similia.alignments.log_sums import half_width
+from similia.alignments import as_series_pair, half_width, window_band
 from similia.core import lanes as lane
 from similia.core.config import rows_per_block, track
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.threads import run_in_ranges
-from similia.distances.dtw import DTW
-from similia.distances.elastic import ERP, MSM, TWE
+from similia.distances.elastic import DTW, ERP, MSM, TWE
 from similia.distances.magnitudes import needs_scaling
 from similia.objects import as_series, n_objects, take
 
@@ -728,8 +726,8 @@ def warp_within(values, at, m, packed, n, p, rooted, widths, room, limit):  # ty
     """Compute the DTW distances from a query to `LANES` series, and return True.
 
     Stop early and return False once it is certain that all distances exceed `limit`. `room` receives the last row of
-    the DTW table. `similia.distances.dtw._warp` has the same loop without `limit`: one loop for both took 1.1 to 1.5
-    times as long.
+    the DTW table. `similia.distances.elastic._warp` has the same loop without `limit`: one loop for both took 1.1 to
+    1.5 times as long.
     """
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
