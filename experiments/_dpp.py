@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia.embeddings.gram import Gram, Index
+from similia.embeddings.landmarks import Gram, Index
 
 Floats = npt.NDArray[np.float64]
 

@@ -146,7 +146,7 @@ def score(X: Floats, y: npt.NDArray, seed: int, mapping: str = "auto") -> list[R
     list of dict
         With ``gap``, the largest difference over pairs between the exact kernel and exp(-a (1 - cos)).
     """
-    from similia.learn.gram_svm import best_of, nested_scores, precomputed_scores
+    from similia.learn.kernel_machines import best_of, nested_scores, precomputed_scores
 
     folds = stratified(y, seed)
     found = families(X, mapping)

@@ -84,7 +84,7 @@ def measure(task: Subsamples, seeds: int) -> list[Record]:
 
 def _score(X: Floats, y: npt.NDArray, seed: int, mapping: str) -> list[Record]:
     from experiments.vc_bound import vc_effective_sample_size
-    from similia.learn.gram_svm import best_of, precomputed_scores
+    from similia.learn.kernel_machines import best_of, precomputed_scores
 
     folds, found = stratified(y, seed), families(X, mapping)
     records = []

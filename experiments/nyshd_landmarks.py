@@ -25,8 +25,7 @@ from experiments._report import Record, Table, distinct, mean_sd, mean_with_erro
 from similia.codes import SignRandomProjection
 from similia.core.config import track
 from similia.embeddings import Nystroem
-from similia.embeddings.gram import PrecomputedGram
-from similia.embeddings.landmarks import STRATEGIES
+from similia.embeddings.landmarks import STRATEGIES, PrecomputedGram
 from similia.learn import HDClassifier
 from similia.objects import take
 

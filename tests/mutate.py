@@ -26,7 +26,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {  # the module, and its tests
     "nystroem": ("embeddings/nystroem.py", ["embeddings/test_nystroem.py", "embeddings/test_nystroem_input.py"]),
-    "gram": ("embeddings/gram.py", ["embeddings/test_nystroem.py", "embeddings/test_pseudo_euclidean.py"]),
+    "landmarks": ("embeddings/landmarks.py", ["embeddings/test_nystroem.py", "embeddings/test_pseudo_euclidean.py"]),
     "strings": ("kernels/strings.py", ["kernels/test_string_kernels.py", "kernels/test_both_strands.py"]),
     "counts": ("kernels/counts.py", ["kernels/test_counts.py", "kernels/test_string_kernels.py"]),
     "hd_classifier": ("learn/hd_classifier.py", ["learn/test_hd_classifier.py"]),

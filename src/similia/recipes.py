@@ -14,7 +14,7 @@ from sklearn.svm import SVC, LinearSVC
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
 from similia.core.validation import RandomState, check_n_bits, check_positive, spawn_seeds
 from similia.embeddings import D2KE, GraphletSampling, Nystroem
-from similia.embeddings.random_objects import Representatives
+from similia.embeddings.d2ke import Representatives
 from similia.embeddings.vectors import FeatureScaler
 from similia.learn import HDClassifier, HeatSVC
 from similia.learn.d2ke_search import D2KESearch

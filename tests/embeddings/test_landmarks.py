@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 import similia as sm
 from naive import similarities as naive
 from similia.embeddings import landmarks
-from similia.embeddings.gram import Gram, PrecomputedGram
+from similia.embeddings.landmarks import Gram, PrecomputedGram
 from similia.kernels import GappedKmers, MinMax, Normalized, Optical, Spectrum, Sum
 
 NAMES = ["uniform", "kmeans++", "leverage", "rpcholesky", "adaptive"]

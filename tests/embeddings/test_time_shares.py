@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import similia as sm
 from naive import time_shares as naive
 from similia.embeddings import Hydra
-from similia.embeddings._time_shares import differences
+from similia.embeddings.intervals import differences
 
 EMBEDDINGS = [
     sm.RandomConvolutions(2 * 84, random_state=0),

@@ -11,7 +11,7 @@ import experiments
 from experiments import nyshd_landmarks
 from experiments._dpp import k_dpp, pooled_k_dpp
 from naive import similarities as naive
-from similia.embeddings.gram import PrecomputedGram
+from similia.embeddings.landmarks import PrecomputedGram
 
 
 def kernel_matrix(n, rank, seed=0):

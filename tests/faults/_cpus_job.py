@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 import similia as sm
 from similia.core.threads import limited_to
 from similia.distances import Distance
-from similia.embeddings.random_objects import RandomObjects
+from similia.embeddings.d2ke import RandomObjects
 from similia.kernels import Kernel
 from similia.objects import AttributeScaler, FromColumn, GraphToSets, SeriesToSets, n_objects, take
 

@@ -19,7 +19,7 @@ from sklearn.model_selection import ParameterGrid
 import similia as sm
 from similia.checks.laws import check_kernel
 from similia.distances import Levenshtein
-from similia.embeddings.gram import Gram
+from similia.embeddings.landmarks import Gram
 from similia.kernels import (
     RBF,
     Cosine,

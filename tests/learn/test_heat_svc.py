@@ -18,8 +18,8 @@ import similia as sm
 from naive import heat_svc as naive_heat_svc
 from similia.embeddings import HeatRandomFeatures
 from similia.kernels.heat import HypersphericalHeat, heat_profile, suggest_contrast
-from similia.learn.gram_svm import best_of, nested_scores, precomputed_scores
 from similia.learn.heat_svc import HeatSVC
+from similia.learn.kernel_machines import best_of, nested_scores, precomputed_scores
 
 
 def documents(seed=0, n=90, n_words=40, n_classes=3, overlap=0.6):

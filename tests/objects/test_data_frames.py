@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from samples.select import choose
 from similia import distances, kernels
-from similia.embeddings.random_objects import Representatives
+from similia.embeddings.d2ke import Representatives
 from similia.embeddings.vectors import FeatureScaler
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed: pip install '.[test]'")

@@ -5,8 +5,8 @@ from similia.core import attach
 _NAMES = {
     "Nystroem": "nystroem", "KernelFeatures": "kernel_features", "FeatureWeights": "kernel_features", "landmarks": "",
     "D2KE": "d2ke", "PseudoEuclidean": "pseudo_euclidean",
-    "RandomStrings": "random_objects", "RandomSeries": "random_objects", "RandomSets": "random_objects",
-    "Representatives": "random_objects", "Mosaics": "random_objects", "Mixture": "random_objects",
+    "RandomStrings": "d2ke", "RandomSeries": "d2ke", "RandomSets": "d2ke",
+    "Representatives": "d2ke", "Mosaics": "d2ke", "Mixture": "d2ke",
     "SeriesVectors": "vectors",
     "Hydra": "hydra", "SparseScaler": "hydra", "IntervalQuantiles": "intervals",
     "GraphletSampling": "graphlets", "OpticalRandomFeatures": "random_features",

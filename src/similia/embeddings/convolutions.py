@@ -60,7 +60,7 @@ from similia.core.state import Sizes, array, count, made, optional, state
 from similia.core.text import counted
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive_int, generator
-from similia.embeddings._time_shares import TimeShares, differences, divide, of_points, range_of, spread
+from similia.embeddings.intervals import TimeShares, differences, divide, of_points, range_of, spread
 from similia.embeddings.vectors import warn_of_levels
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one, offsets_of

@@ -31,7 +31,7 @@ from similia.core.lanes import LANES
 from similia.core.state import array, count, state
 from similia.core.threads import run_in_ranges
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
-from similia.embeddings._time_shares import TimeShares, differences, divide, of_points, range_of, spread
+from similia.embeddings.intervals import TimeShares, differences, divide, of_points, range_of, spread
 from similia.embeddings.vectors import as_single, lengths_of, moments
 from similia.objects import SeriesBatch
 from similia.sources.dask import from_parts, lazily

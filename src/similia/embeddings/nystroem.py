@@ -27,8 +27,9 @@ from similia.core.products import multiply_one, panels, row_product
 from similia.core.state import Sizes, array, count, objects, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
-from similia.embeddings.gram import (
+from similia.embeddings.landmarks import (
     POLICIES,
+    STRATEGIES,
     Gram,
     Index,
     PrecomputedGram,
@@ -38,7 +39,6 @@ from similia.embeddings.gram import (
     landmark_columns,
     row_blocks,
 )
-from similia.embeddings.landmarks import STRATEGIES
 from similia.kernels.counts import CountsKernel
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, at_least_one

@@ -30,7 +30,7 @@ from similia.core.products import row_product
 from similia.core.state import array, count, objects, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, at_most, check_positive_int, generator
-from similia.embeddings.gram import Index, check_symmetric, landmark_columns, row_blocks, with_signs
+from similia.embeddings.landmarks import Index, check_symmetric, landmark_columns, row_blocks, with_signs
 from similia.objects import take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects

@@ -40,7 +40,7 @@ from similia.explanations._features import blocks_of, coefficients_by_column, li
 from similia.explanations._series import of_times
 from similia.explanations._views import Places, View, dense, described, one_note
 from similia.learn import HDClassifier
-from similia.learn.gram_svm import pair_weights
+from similia.learn.kernel_machines import pair_weights
 from similia.objects import GraphToSets, SeriesBatch, SeriesToSets, as_graphs, as_series, as_sets, as_strings, take
 from similia.pipelines import steps_of
 from similia.similarity import name_of

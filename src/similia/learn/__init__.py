@@ -12,7 +12,7 @@ _NAMES = {
     "VoteClassifier": "vote", "VoteRegressor": "vote",
     "ConformalClassifier": "conformal", "ConformalRegressor": "conformal",
     "KernelKMeans": "clusters",
-    "HeatSVC": "heat_svc", "nested_scores": "gram_svm", "precomputed_scores": "gram_svm",
+    "HeatSVC": "heat_svc", "nested_scores": "kernel_machines", "precomputed_scores": "kernel_machines",
 }  # fmt: skip
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

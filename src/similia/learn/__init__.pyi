@@ -17,5 +17,5 @@ from similia.learn.conformal import ConformalClassifier as ConformalClassifier
 from similia.learn.conformal import ConformalRegressor as ConformalRegressor
 from similia.learn.clusters import KernelKMeans as KernelKMeans
 from similia.learn.heat_svc import HeatSVC as HeatSVC
-from similia.learn.gram_svm import nested_scores as nested_scores
-from similia.learn.gram_svm import precomputed_scores as precomputed_scores
+from similia.learn.kernel_machines import nested_scores as nested_scores
+from similia.learn.kernel_machines import precomputed_scores as precomputed_scores

@@ -37,9 +37,8 @@ from similia.core.state import Sizes, array, count, made, objects, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, check_positive, check_positive_int, generator
-from similia.embeddings.d2ke import D2KE
+from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
-from similia.embeddings.random_objects import Representatives
 from similia.objects import concatenate, take
 from similia.objects.identical import identical
 from similia.objects.sequences import at_least_one

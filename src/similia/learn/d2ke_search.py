@@ -34,9 +34,8 @@ from similia.core.estimators import all_at_once, check_fitted
 from similia.core.state import made, state
 from similia.core.text import short
 from similia.core.validation import check_labels, refuse_fractions
-from similia.embeddings.d2ke import D2KE, gamma_spec
-from similia.embeddings.gram import DistancePairs
-from similia.embeddings.random_objects import RandomSeries, RandomSets, RandomStrings, Representatives
+from similia.embeddings.d2ke import D2KE, RandomSeries, RandomSets, RandomStrings, Representatives, gamma_spec
+from similia.embeddings.landmarks import DistancePairs
 from similia.kernels.from_distance import exp_features
 from similia.learn.targets import as_numbers, task_of
 from similia.objects import n_objects, take

@@ -51,7 +51,7 @@ from scipy.special import gammaln
 
 from similia.core.config import rows_per_block, track
 from similia.core.errors import BadParameter
-from similia.embeddings.gram import row_blocks
+from similia.embeddings.landmarks import row_blocks
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.student_mixture import StudentMixture
 from similia.objects import take

@@ -50,7 +50,7 @@ from similia.core.validation import (
     check_positive_int,
     generator,
 )
-from similia.embeddings.gram import kernel_values
+from similia.embeddings.landmarks import kernel_values
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.conformal import checked_coverage
 from similia.learn.evidence import (

@@ -27,7 +27,7 @@ from similia.core.validation import RandomState, check_positive, generator, wron
 from similia.kernels import heat
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
-from similia.learn.gram_svm import (
+from similia.learn.kernel_machines import (
     GramOf,
     NestedScores,
     PairMachines,

@@ -22,7 +22,7 @@ from similia.core.config import settings
 from similia.core.errors import BadParameter
 from similia.core.estimators import detached
 from similia.core.text import short
-from similia.embeddings.gram import kernel_values
+from similia.embeddings.landmarks import kernel_values
 from similia.kernels.combine import Product, Sum
 from similia.objects import n_objects
 from similia.similarity import Kernel, check_direction, check_kernel, decided, plain_parameters, read_objects

@@ -40,9 +40,8 @@ from sklearn.preprocessing import StandardScaler
 
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.threads import limited_to
-from similia.embeddings.d2ke import D2KE
+from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
-from similia.embeddings.random_objects import Representatives
 from similia.kernels.counts import CountsKernel
 from similia.kernels.graphs import ShortestPath
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, n_objects, take

@@ -18,7 +18,7 @@ from similia import pipelines
 from similia.core.estimators import Transformer, check_fitted
 from similia.core.text import short
 from similia.embeddings import D2KE, Nystroem
-from similia.embeddings.random_objects import Representatives
+from similia.embeddings.d2ke import Representatives
 from similia.learn.d2ke_search import D2KESearch
 from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn

@@ -20,7 +20,7 @@ from similia.core.errors import BadParameter
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
 from similia.core.validation import check_positive_int, generator
-from similia.embeddings.gram import decompose
+from similia.embeddings.landmarks import decompose
 from similia.embeddings.nystroem import Nystroem
 from similia.objects import n_objects, take
 from similia.report._model import Parts, embedded, fitted_parts, is_packed, sampled, unframed

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
 from similia.core.errors import BadParameter
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
-from similia.embeddings.random_objects import Representatives
+from similia.embeddings.d2ke import Representatives
 from similia.kernels import MinMax, Spectrum
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch

@@ -53,9 +53,8 @@ from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, check_encoder, check_positive_int, generator, spawn_seeds
-from similia.embeddings.d2ke import D2KE
+from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
-from similia.embeddings.random_objects import Representatives
 from similia.kernels import Spectrum
 from similia.kernels.counts import number_ids
 from similia.objects import n_objects, take

@@ -48,7 +48,7 @@ from similia.core.products import row_product
 from similia.core.state import Sizes, array, count, made, objects, one_of, optional, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, check_positive_int, generator, spawn_seeds
-from similia.embeddings.gram import with_signs
+from similia.embeddings.landmarks import with_signs
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.pseudo_euclidean import PseudoEuclidean
 from similia.objects import n_objects, take

@@ -22,8 +22,8 @@ from similia.core.config import settings
 from similia.core.estimators import all_at_once
 from similia.core.threads import in_threads, limited_to, n_threads
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
-from similia.embeddings.gram import DistancePairs, KernelPairs
-from similia.embeddings.random_objects import Representatives
+from similia.embeddings.d2ke import Representatives
+from similia.embeddings.landmarks import DistancePairs, KernelPairs
 from similia.learn.kernel_machines import KernelRidge, KernelSVC
 from similia.learn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from similia.objects import n_objects, take

@@ -38,8 +38,8 @@ from similia.embeddings import (
     Nystroem,
     RandomConvolutions,
 )
+from similia.embeddings.d2ke import Mosaics, Representatives
 from similia.embeddings.hydra import SparseScaler
-from similia.embeddings.random_objects import Mosaics, Representatives
 from similia.embeddings.vectors import FeatureScaler, SeriesVectors
 from similia.kernels import Product, Sum
 from similia.kernels.counts import CountsKernel
