@@ -13,8 +13,7 @@ import similia as sm
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
 from similia.search import duplicates, near_duplicates
-from similia.search._hashes import Signs, plan
-from similia.search._join import Join, Limit
+from similia.search._join import Join, Limit, Signs, plan
 from similia.search.duplicates import has_hashes
 from similia.search.metric import metric_from
 

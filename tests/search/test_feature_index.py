@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import similia as sm
 from naive import features as naive
 from similia.kernels import Intersection, MinMax, Normalized, Spectrum, Sum
-from similia.search import FeatureIndex, _feature_index
+from similia.search import FeatureIndex
+from similia.search import feature_index
 from similia.search.automatic import name_of
 from similia.search.on_disk import SearchFolder
 
@@ -47,11 +48,11 @@ def assert_same(answer, expected):
 @pytest.mark.parametrize(("block", "chunk"), [(2**13, 64), (32, 8)])
 def test_neighbours_are_those_of_all_pairs(how, block, chunk, monkeypatch):
     X, queries, ids = texts(400), [*texts(12, 1), ""], np.random.default_rng(2).permutation(999)[:400]
-    if block != _feature_index._BLOCK:  # compiled loops hold constants: run the loops as Python
+    if block != feature_index._BLOCK:  # compiled loops hold constants: run the loops as Python
         for name in ("search_segment", "_search", "_add_lists", "_compare_rows", "_as_bits"):
-            monkeypatch.setattr(_feature_index, name, getattr(_feature_index, name).py_func)
-        monkeypatch.setattr(_feature_index, "_BLOCK", block)
-        monkeypatch.setattr(_feature_index, "_CHUNK", chunk)
+            monkeypatch.setattr(feature_index, name, getattr(feature_index, name).py_func)
+        monkeypatch.setattr(feature_index, "_BLOCK", block)
+        monkeypatch.setattr(feature_index, "_CHUNK", chunk)
     index = FeatureIndex(KERNELS[how]).fit(X, ids=ids)
     for k in (1, 7, 400):
         assert_same(index.kneighbors(queries, k), by_hand(queries, X, ids.tolist(), k, how))

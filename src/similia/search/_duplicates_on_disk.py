@@ -35,8 +35,21 @@ from similia.core.validation import generator, spawn_seeds
 from similia.kernels import MinMax
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import StringBatch
-from similia.search._hashes import Plan, estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
-from similia.search._join import Join, Limit, bytes_of, check_number, components, once, propose_equal
+from similia.search._join import (
+    Join,
+    Limit,
+    Plan,
+    bytes_of,
+    check_number,
+    components,
+    estimated_recall,
+    n_letters_compared,
+    once,
+    pairs_to_estimate,
+    plan,
+    propose_equal,
+    sample_of,
+)
 from similia.search.metric import Floats, Index
 from similia.sources.dask import Distributed
 from similia.sources.source import Source

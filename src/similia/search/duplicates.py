@@ -51,8 +51,21 @@ from similia.kernels import Cosine, MinMax
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search import _duplicates_on_disk as disk
-from similia.search._hashes import estimated_recall, n_letters_compared, pairs_to_estimate, plan, sample_of
-from similia.search._join import Checked, Join, Limit, checked, components, is_cosine, parts_of, propose_equal
+from similia.search._join import (
+    Checked,
+    Join,
+    Limit,
+    checked,
+    components,
+    estimated_recall,
+    is_cosine,
+    n_letters_compared,
+    pairs_to_estimate,
+    parts_of,
+    plan,
+    propose_equal,
+    sample_of,
+)
 from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
 from similia.similarity import check_direction

@@ -39,7 +39,7 @@ from similia.core.threads import lock_of
 from similia.core.validation import as_path
 from similia.objects import concatenate, n_objects, take
 from similia.search._rows import settings_of
-from similia.search.feature_index import FeatureIndex, Segment
+from similia.search.feature_index import FeatureIndex, Segment, ascend
 from similia.search.hamming_index import HammingIndex
 from similia.search.vector_index import vectors_index
 from similia.storage.disk import is_temporary, replacing, sync_folder
@@ -507,8 +507,6 @@ def _listed(data: npt.NDArray[np.uint8], entry: Any, kinds: tuple[str, ...], mma
 
 def _fit(one: Segment) -> bool:
     """Return whether the arrays of a segment fit each other, so that loops stay within them."""
-    from similia.search import _feature_index as loops
-
     n, m = len(one.sizes), len(one.features)
     fits = len(one.starts) == m + 1 and len(one.limits) == n + 1 and len(one.tops) == m and len(one.ids) == n
     fits = fits and len(one.rows) == len(one.amounts) == len(one.held) == len(one.counts)
@@ -516,5 +514,5 @@ def _fit(one: Segment) -> bool:
     for offsets, places, end in ((one.starts, one.rows, n), (one.limits, one.held, m)):
         fits = fits and bool(offsets[0] == 0 and offsets[-1] == len(places) and (offsets[1:] >= offsets[:-1]).all())
         fits = fits and (len(places) == 0 or bool(places.min() >= 0 and places.max() < end))
-        fits = fits and bool(loops.ascend(offsets, places))
+        fits = fits and bool(ascend(offsets, places))
     return fits and bool((one.features[1:] > one.features[:-1]).all() and (one.sizes[1:] >= one.sizes[:-1]).all())
