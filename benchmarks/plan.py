@@ -21,9 +21,8 @@ from measure import Row
 import similia as sm
 from similia.core.threads import limited_to
 from similia.objects import take
-from similia.planning import costs as _calibrate
-from similia.planning.costs import Method, Objects
-from similia.planning.forecasts import plan
+from similia.planning import forecasts as _calibrate
+from similia.planning.forecasts import Method, Objects, plan
 from similia.scale.stream import CHUNK, FIT_ON
 from similia.storage.store import Store
 

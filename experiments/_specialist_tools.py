@@ -97,7 +97,7 @@ def outcome(learner: Any, X: Any, note: str) -> Result:
 def similia(job: Job) -> Iterator[Result]:
     """Fit the automatic choice within a budget, on all kinds of objects."""
     import similia as sm
-    from similia.selection.run import compile_loops
+    from similia.selection.auto import compile_loops
 
     objects = pickle.loads((job.folder / "objects.pickle").read_bytes())
     compile_loops(objects.kind, False)

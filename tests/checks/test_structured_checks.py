@@ -26,7 +26,7 @@ from test_sklearn_checks import OTHERS, VECTORS, public_estimators
 
 import similia as sm
 from similia import distances, kernels, similarity
-from similia.checks.structured import check_structured_estimator
+from similia.checks.laws import check_structured_estimator
 from similia.codes import RecordEncoder
 from similia.embeddings import Hydra, Representatives, SeriesVectors
 from similia.learn.kernel_machines import KernelSVC

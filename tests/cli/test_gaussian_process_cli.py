@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli.app import app
-from similia.scale.predictions import Predictions
-from similia.scale.stream import predict_stream
+from similia.scale.stream import Predictions, predict_stream
 
 RNG = np.random.default_rng(1)
 WORDS = ["".join(word) for word in RNG.choice(list("ACGT"), (60, 12))]

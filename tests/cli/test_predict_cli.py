@@ -24,10 +24,9 @@ from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli.app import app
-from similia.scale.predictions import Predictions
-from similia.scale.stream import predict_stream
+from similia.scale.stream import Predictions, predict_stream
 from similia.sources.streams import open_stream
-from similia.storage.journal import Journal
+from similia.storage.disk import Journal
 
 runner = CliRunner()
 RNG = np.random.default_rng(3)

@@ -21,7 +21,7 @@ from similia.cli.encode import encode
 from similia.cli.inputs import read_objects
 from similia.search.on_disk import SearchFolder
 from similia.serve import Service
-from similia.storage.journal import Journal
+from similia.storage.disk import Journal
 
 runner = CliRunner()
 LETTERS = np.random.default_rng(0).choice(list("ACGT"), (90, 20))
@@ -445,7 +445,7 @@ def test_ctrl_c_ends_with_one_line_and_130(files, tmp_path):
     script.write_text(
         "import sys\n"
         "from similia.cli import main\n"
-        "from similia.storage.journal import Journal\n"
+        "from similia.storage.disk import Journal\n"
         "append, calls = Journal.append, []\n"
         "def stopping(*a, **b):\n"
         "    calls.append(1)\n"

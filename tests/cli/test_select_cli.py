@@ -17,7 +17,7 @@ from similia.cli.training import check_suits, option_of, parse_duration
 from similia.cli.voice import speaking
 from similia.objects import AttributeScaler
 from similia.selection import _search
-from similia.selection import run as _select
+from similia.selection import auto as _select
 from similia.selection._ladder import ladder
 
 

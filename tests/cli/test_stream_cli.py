@@ -23,7 +23,7 @@ from similia.core import config as _progress
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Held
 from similia.sources.streams import open_stream
-from similia.storage.journal import Journal
+from similia.storage.disk import Journal
 
 runner = CliRunner()
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (90, 20))]

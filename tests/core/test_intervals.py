@@ -5,7 +5,7 @@ import pytest
 
 from similia.core.intervals import balanced, ratio, wilson
 from similia.report import _scores as scores
-from similia.selection.run import _WIDER
+from similia.selection.auto import _WIDER
 
 
 def test_wilson_against_the_literature():

@@ -19,7 +19,7 @@ from _faults_runs import Kind, Run, Tally, rows_of, undisturbed, words_file
 
 import similia as sm
 from similia.scale.stream import partial_of
-from similia.storage.journal import Journal
+from similia.storage.disk import Journal
 
 _N, _CHUNK = 6000, 100
 

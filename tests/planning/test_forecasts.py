@@ -15,10 +15,9 @@ from similia.cli.plan import SIZES, TIMES, in_units
 from similia.core.threads import n_threads
 from similia.embeddings import Representatives
 from similia.objects import GraphBatch, n_objects
-from similia.planning import costs as _calibrate
+from similia.planning import forecasts as _calibrate
 from similia.planning import forecasts as planner
-from similia.planning.costs import Costs, Formula, Method, Objects, kind_of
-from similia.planning.forecasts import plan
+from similia.planning.forecasts import Costs, Formula, Method, Objects, kind_of, plan
 from similia.similarity import Kernel
 from similia.storage.store import Store
 

@@ -23,7 +23,7 @@ from similia.scale import workers as _workers
 from similia.scale.stream import add_stream, bounds, encode_stream, partial_of, predict_stream
 from similia.search.on_disk import SearchFolder
 from similia.sources.streams import ObjectStream, open_stream
-from similia.storage.journal import Journal
+from similia.storage.disk import Journal
 
 N = 103
 RNG = np.random.default_rng(0)

@@ -25,7 +25,7 @@ from similia.search._join import flatten, graph_of, unite
 from similia.sources.files import open_objects
 from similia.sources.matrices import open_matrix
 from similia.sources.streams import open_stream
-from similia.storage.journal import Journal
+from similia.storage.disk import Journal
 
 RNG = np.random.default_rng(0)
 SHINGLES = MinMax(Spectrum(4))
@@ -401,7 +401,7 @@ def test_a_command_that_was_killed_goes_on(tmp_path: Path, similia: Any) -> None
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
     data.write_text("id,text\n" + "".join(f't{i},"{text}"\n' for i, text in enumerate(CELLS)), encoding="utf-8")
     killer = (
-        "import os, signal, sys\nfrom similia.storage.journal import Journal\nfrom similia.cli.app import app\n"
+        "import os, signal, sys\nfrom similia.storage.disk import Journal\nfrom similia.cli.app import app\n"
         "append, count = Journal.append, iter(range(9))\n"
         "def dies(*arguments):\n    append(*arguments)\n    next(count, None) is None and os.kill(os.getpid(), 9)\n"
         "Journal.append = dies\nsys.argv = ['similia', *sys.argv[1:]]\napp()"

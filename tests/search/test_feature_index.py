@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import similia as sm
 from naive import features as naive
 from similia.kernels import Intersection, MinMax, Normalized, Spectrum, Sum
-from similia.search import FeatureIndex
-from similia.search import feature_index
+from similia.search import FeatureIndex, feature_index
 from similia.search.automatic import name_of
 from similia.search.on_disk import SearchFolder
 

@@ -22,7 +22,7 @@ from similia.kernels import Spectrum
 from similia.objects import take
 from similia.report import write_report
 from similia.selection import _search
-from similia.selection import run as _run
+from similia.selection import auto as _run
 from similia.selection._ladder import Group, ladder
 
 QUICK = {"budget": None, "cv": 3, "nested": False, "max_voters": 1, "random_state": 0, "progress": False}

@@ -26,8 +26,8 @@ from similia.core.intervals import wilson
 from similia.learn import VoteClassifier
 from similia.objects import take
 from similia.selection import _search
+from similia.selection import auto as _select
 from similia.selection import budget as _budget
-from similia.selection import run as _select
 from similia.selection._evaluate import Evaluator, prefers_balance
 from similia.selection._ladder import Group, ladder
 from similia.selection._search import Costs, Rung, chosen, noise, rungs, survivors

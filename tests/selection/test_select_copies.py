@@ -11,8 +11,8 @@ import similia as sm
 from samples.select import MAKERS, choose, sample
 from similia.objects import as_strings, take
 from similia.objects.identical import are_among, identical
+from similia.selection import auto as _select
 from similia.selection import folds as module
-from similia.selection import run as _select
 from similia.selection._ladder import Group, each_once, ladder
 from similia.selection.folds import again, held_out, joined, kept_together, near_copies, ordered, recognised
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from samples.select import choose
-from similia.selection import run as _select
+from similia.selection import auto as _select
 from similia.selection._ladder import ladder
 from similia.selection.folds import recognised
 

@@ -17,7 +17,7 @@ from samples.select import choose, rows, sample
 from similia.distances import FromFunction, Levenshtein
 from similia.kernels import RBF, Cosine, GappyKmers, Normalized, Product, Spectrum
 from similia.learn import KNeighborsClassifier
-from similia.selection import run as _run
+from similia.selection import auto as _run
 from similia.selection._evaluate import Cache, Evaluator, fitted
 from similia.selection._ladder import ladder
 from similia.selection.folds import recognised

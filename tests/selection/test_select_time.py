@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from similia.selection import auto as _select
 from similia.selection import budget as _budget
-from similia.selection import run as _select
 from similia.selection._ladder import DEAR, Group, ladder
 from similia.selection._search import Rung, Unit, View, first_units
 from similia.selection.folds import recognised

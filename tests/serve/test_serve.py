@@ -33,8 +33,14 @@ from similia.serve.service import Refused, Service, pieces
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 from similia.serve.connection import configuration  # noqa: E402
-from similia.serve.metrics import Metrics  # noqa: E402
-from similia.serve.web import Batches, Full, Limits, _Bodies, application  # noqa: E402
+from similia.serve.web import (  # noqa: E402
+    Batches,
+    Full,
+    Limits,
+    Metrics,
+    _Bodies,
+    application,
+)
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("abc"), RNG.integers(4, 12))) for _ in range(60)]

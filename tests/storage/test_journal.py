@@ -12,8 +12,8 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from similia.storage import journal as _journal
-from similia.storage.journal import DATA, JOURNAL, Journal
+from similia.storage import disk as _journal
+from similia.storage.disk import DATA, JOURNAL, Journal
 
 HEADER = {"data": "of a file", "row": ["|u1", 4]}
 CHUNKS = [(bytes(range(20)), 5), (bytes(range(100, 112)), 8), (b"", 8), (bytes(range(200, 240)), 18)]
@@ -202,7 +202,7 @@ def test_a_disk_that_is_full(step, call, tmp_path, monkeypatch):
 def test_a_limit_of_the_system_on_the_size_of_a_file(tmp_path):
     folder = tmp_path / "out.partial"
     script = (
-        "import resource, sys; from pathlib import Path; from similia.storage.journal import Journal\n"
+        "import resource, sys; from pathlib import Path; from similia.storage.disk import Journal\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
         "with Journal(Path(sys.argv[1])) as journal:\n"
         "    journal.start({}, 0)\n"

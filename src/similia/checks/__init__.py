@@ -7,7 +7,7 @@ _NAMES = {
     "check_distance": "laws",
     "check_embedding": "laws",
     "check_codes": "laws",
-    "check_structured_estimator": "structured",
+    "check_structured_estimator": "laws",
 }
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

@@ -4,4 +4,4 @@ from similia.checks.laws import check_kernel as check_kernel
 from similia.checks.laws import check_distance as check_distance
 from similia.checks.laws import check_embedding as check_embedding
 from similia.checks.laws import check_codes as check_codes
-from similia.checks.structured import check_structured_estimator as check_structured_estimator
+from similia.checks.laws import check_structured_estimator as check_structured_estimator

@@ -49,7 +49,7 @@ def encode(
     from similia.cli.outputs import Spoken, meters, stoppable
     from similia.cli.voice import console, result, written
     from similia.scale.stream import Rows, partial_of, write_journal
-    from similia.storage.journal import Journal
+    from similia.storage.disk import Journal
 
     encoder_path = output.with_suffix(".encoder.similia")
     options: dict[str, Any] = {"kernel": kernel, "distance": distance, "bits": bits}

@@ -26,7 +26,7 @@ from similia.scale.stream import FIT_ON, identity, places_named
 from similia.search.automatic import kmer_length
 from similia.search.on_disk import SearchFolder
 from similia.sources.source import Source, sample
-from similia.storage.journal import Journal
+from similia.storage.disk import Journal
 
 FIT_BYTES = 2**28  # maximum bytes of objects to fit to
 _COLUMNS = 4096  # into which counts of k-mers are folded

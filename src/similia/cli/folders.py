@@ -17,7 +17,7 @@ from similia.cli.options import check_bits, parse_comparison, parse_kernel, pars
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
 from similia.core.errors import BadFile
-from similia.planning.costs import kind_of
+from similia.planning.forecasts import kind_of
 from similia.scale.stream import add_stream, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search.automatic import name_of

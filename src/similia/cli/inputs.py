@@ -20,7 +20,7 @@ from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.text import did_you_mean, short
 from similia.objects.molecules import SmilesBatch
 from similia.pipelines import parts_of
-from similia.planning.costs import kind_of
+from similia.planning.forecasts import kind_of
 from similia.scale.stream import bounds
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with

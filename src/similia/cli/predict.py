@@ -58,8 +58,7 @@ def predict(
     from similia.cli.inputs import as_compared, check_kind, comparison_in, open_objects, with_columns_of
     from similia.cli.outputs import Spoken, check_output, meters, stoppable
     from similia.cli.voice import console, result, voice
-    from similia.scale.predictions import Predictions, form_of
-    from similia.scale.stream import print_stream, write_stream
+    from similia.scale.stream import Predictions, form_of, print_stream, write_stream
 
     form_name = "jsonl" if voice().json else "csv"
     if output is not None:

@@ -53,8 +53,7 @@ from similia.search._join import (
 from similia.search.metric import Floats, Index
 from similia.sources.dask import Distributed
 from similia.sources.source import Source
-from similia.storage.disk import LOCK, is_leftover, take_lock, write_atomically
-from similia.storage.journal import Journal
+from similia.storage.disk import LOCK, Journal, is_leftover, take_lock, write_atomically
 
 _RUN, _SIGNATURES, _CANDIDATES, _PAIRS = "run.json", "signatures", "candidates", "pairs"
 _PARTIAL = ".partial"

@@ -20,7 +20,7 @@ from similia.core.errors import BadFile, BadItem, DataError
 from similia.explanations import explain
 from similia.objects import from_smiles
 from similia.pipelines import parts_of
-from similia.planning.costs import kind_of
+from similia.planning.forecasts import kind_of
 from similia.scale.stream import kind_of_arrays
 from similia.search.on_disk import SearchFolder, is_search
 from similia.storage.models import load
