@@ -11,7 +11,8 @@ from scipy.stats import wasserstein_distance
 import similia as sm
 from naive import similarities as naive
 from similia.checks import check_distance
-from similia.distances import Wasserstein, transport
+from similia.distances import Wasserstein
+from similia.distances import sets as module
 
 laws = settings(max_examples=25, deadline=None)
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=4)
@@ -101,7 +102,7 @@ def test_a_distance_depends_on_its_two_sets_only(dtype, monkeypatch):
         assert distance(X[i : i + 1], X[j : j + 1])[0, 0] == D[i, j]
     left, right = rng.integers(6, size=(2, 20))
     np.testing.assert_array_equal(distance.paired(X, X, left, right), D[left, right])
-    monkeypatch.setattr(transport, "_WORK_OF_A_THREAD", 1)
+    monkeypatch.setattr(module, "_WORK_OF_PLANS", 1)
     np.testing.assert_array_equal(distance(X), D)
     np.testing.assert_array_equal(distance.paired(X, X, left, right), D[left, right])
 

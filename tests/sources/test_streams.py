@@ -17,8 +17,9 @@ import similia as sm
 from naive import streams as naive
 from samples.stream import FORMATS, WORDS, in_table, strings_of, write, written
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, concatenate
-from similia.sources import _blocks, open_objects, read_columns, read_objects
+from similia.sources import open_objects, read_columns, read_objects
 from similia.sources import tables as _delimited_streams
+from similia.sources import text as blocks
 from similia.sources.source import sample
 from similia.sources.streams import open_stream
 from similia.sources.tables import Table
@@ -42,7 +43,7 @@ def delimited_records(path, columns, delimiter):
 def with_block(size, read):
     """Return what `read` returns, or the type of what it raises, with blocks of `size` bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_blocks, "_BLOCK", size)
+        patch.setattr(blocks, "_BLOCK", size)
         try:
             return read()
         except (ValueError, AssertionError, IndexError, csv.Error):
@@ -182,7 +183,7 @@ def test_chunks_are_the_whole_file_from_every_start(folder, name, chunk, max_byt
     if "fa" not in name:
         assert expected == (WORDS if "fq" in name else in_table(WORDS))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_blocks, "_BLOCK", block)
+        patch.setattr(blocks, "_BLOCK", block)
         stream = open_stream(path, chunk=chunk, max_bytes=max_bytes)
         chunks = list(stream.chunks())
         assert strings_of(chunks) == expected

@@ -75,7 +75,7 @@ def test_what_separates_no_cells(tmp_path, sep):
 def test_other_encodings_are_the_text_they_encode(tmp_path, monkeypatch, name, encoding):
     words = ["für", "naïve", "AC", "éé" * 20, "x"]
     path = write(tmp_path / name, "text,n\n" + "".join(f'"{w}\n",{i}\n' for i, w in enumerate(words)), encoding)
-    monkeypatch.setattr("similia.sources._blocks._BLOCK", 7)  # letters of several bytes are cut anywhere
+    monkeypatch.setattr("similia.sources.text._BLOCK", 7)  # letters of several bytes are cut anywhere
     stream = open_stream(path, encoding=encoding, chunk=2)
     chunks = list(stream.chunks())
     assert [word for part in chunks for word in part.objects.tolist()] == [f"{word}\n" for word in words]
@@ -381,7 +381,7 @@ def test_molecules_of_sdf(sdf, tmp_path):
 
 @pytest.mark.parametrize("chunk", [1, 2, 10])
 def test_sdf_in_chunks(sdf, monkeypatch, chunk):
-    monkeypatch.setattr("similia.sources._blocks._BLOCK", 50)
+    monkeypatch.setattr("similia.sources.text._BLOCK", 50)
     stream = open_stream(sdf, label="code", chunk=chunk)
     parts = list(stream.chunks())
     assert [label for part in parts for label in part.labels] == ["c0", "c1", "c2", "c3"]
@@ -472,7 +472,7 @@ BAD = 'text,label\nA,x\nB\n"C\nC",y\nD,z,1\n\nE,x\nF\n'
 @pytest.mark.parametrize("chunk", [1, 2, 10])
 @pytest.mark.parametrize("block", [3, 2**20])
 def test_bad_rows_are_left_out_listed_once_and_keep_their_numbers(tmp_path, monkeypatch, name, chunk, block):
-    monkeypatch.setattr("similia.sources._blocks._BLOCK", block)
+    monkeypatch.setattr("similia.sources.text._BLOCK", block)
     path, left = write(tmp_path / name, BAD), tmp_path / "left.csv"
     stream = open_stream(path, on_error="skip", skipped=left, chunk=chunk)
     for _ in range(2):  # a file is read several times

@@ -24,8 +24,7 @@ from similia.planning.forecasts import kind_of
 from similia.scale.stream import bounds
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
-from similia.sources.reading import Reading, ending_of, place_of, typed
-from similia.sources.source import Held, Source
+from similia.sources.source import Held, Reading, Source, ending_of, place_of, typed
 from similia.sources.streams import ObjectStream, is_table, meaningless, remembered
 
 _SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers

@@ -29,7 +29,7 @@ from similia.pipelines import Pipeline, parts_of
 from similia.selection.budget import rows_of, table_of
 from similia.selection.folds import held_out
 from similia.similarity import Distance
-from similia.sources.reading import looks_numeric
+from similia.sources.source import looks_numeric
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV, _VOTERS = 10, 5, 5

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "edit": ("Levenshtein", "Hamming", "DamerauLevenshtein", "JaroWinkler"),
     "elastic": ("DTW", "ERP", "MSM", "TWE", "LCSS", "ADTW", "SoftDTW"),
-    "sets": ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein"),
-    "transport": ("Wasserstein",),
+    "sets": ("ModifiedHausdorff", "Hausdorff", "Chamfer", "SlicedWasserstein", "Wasserstein"),
     "mmd": ("MMD",),
 }
 _BUILT_IN = {name: home for home, names in _HOMES.items() for name in names}

@@ -15,7 +15,7 @@ from similia.distances.sets import ModifiedHausdorff as ModifiedHausdorff
 from similia.distances.sets import Hausdorff as Hausdorff
 from similia.distances.sets import Chamfer as Chamfer
 from similia.distances.sets import SlicedWasserstein as SlicedWasserstein
-from similia.distances.transport import Wasserstein as Wasserstein
+from similia.distances.sets import Wasserstein as Wasserstein
 from similia.distances.mmd import MMD as MMD
 from similia.similarity import Distance as Distance
 from similia.similarity import Facts as Facts

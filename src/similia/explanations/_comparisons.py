@@ -53,8 +53,7 @@ from similia.core.text import short
 from similia.distances.edit import Hamming, Levenshtein
 from similia.distances.elastic import ADTW, DTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD
-from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, comparable
-from similia.distances.transport import Wasserstein
+from similia.distances.sets import Chamfer, Hausdorff, ModifiedHausdorff, SlicedWasserstein, Wasserstein, comparable
 from similia.explanations._explanation import NOWHERE, Described, Floats, Found, Link, NoParts, joined, listed, under
 from similia.explanations._features import (
     Ids,

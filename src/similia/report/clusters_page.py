@@ -23,8 +23,8 @@ from similia.objects.sequences import at_least_one, item
 from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly
 from similia.report._model import Embedded, parts_of, sampled, taken
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
-from similia.report._sections import about_map, explained, object_on_page
 from similia.report.displays import mark
+from similia.report.page import about_map, explained, object_on_page
 from similia.similarity import without_addresses
 from similia.storage.disk import text_destination, write_text
 

@@ -23,8 +23,8 @@ from similia.objects.sequences import at_least_one, item
 from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at, named, quietly
 from similia.report._model import sampled
 from similia.report._render import Chart, Section, Table, charts, page, percent
-from similia.report._sections import explained, in_units
 from similia.report.displays import line, mark
+from similia.report.page import explained, in_units
 from similia.search.automatic import name_of
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Metric

@@ -42,8 +42,7 @@ from similia.pipelines import steps_of
 from similia.scale.workers import Function, opened
 from similia.search.on_disk import encoded, kept_objects
 from similia.sources.files import open_objects
-from similia.sources.reading import Reading, place_of
-from similia.sources.source import Chunk, Source
+from similia.sources.source import Chunk, Reading, Source, place_of
 from similia.sources.streams import ObjectStream, remembered
 from similia.storage.disk import Journal, check_target, disk_full
 

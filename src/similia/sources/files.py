@@ -21,23 +21,24 @@ from similia.core.validation import as_path, rows_in_blocks
 from similia.objects.sequences import as_strings, concatenate, take
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.tudataset import read_tudataset
-from similia.sources._blocks import BOMB, narrow, refuse_bomb, refuse_bombs
-from similia.sources.reading import (
+from similia.sources.series_files import AT_ONCE, array_of, long_table, read_ts, series_folder
+from similia.sources.source import (
     FILL,
     LEAVE,
     MISSING,
+    Chunk,
+    Held,
     Objects,
     Reading,
+    Source,
     ending_of,
     leave_out,
     looks_numeric,
     missing_among,
     typed,
 )
-from similia.sources.series_files import AT_ONCE, array_of, long_table, read_ts, series_folder
-from similia.sources.source import Chunk, Held, Source
 from similia.sources.streams import FASTA, FASTQ, STREAMED, ObjectStream, is_table, meaningless, unknown_ending
-from similia.sources.text import fasta_records, fastq_records
+from similia.sources.text import BOMB, fasta_records, fastq_records, narrow, refuse_bomb, refuse_bombs
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # usual names of arrays in .npz
 

@@ -23,8 +23,8 @@ from similia.core.validation import check_vectors, read_header
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.sequences import Batch, StringBatch
 from similia.objects.tables import is_frame, objects_in, to_array
-from similia.sources._blocks import Records, record_limit, strings
-from similia.sources.reading import FILL, Reading, Skips, choose, leave_out, place_of
+from similia.sources.source import FILL, Reading, Skips, choose, leave_out, place_of
+from similia.sources.text import Records, record_limit, strings
 
 _ROWS = 1000  # rows read at once: they fit into the caches, even if some are far longer than others
 

@@ -22,8 +22,7 @@ from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.sequences import concatenate
 from similia.objects.series import SeriesBatch, as_series, series_from_long
-from similia.sources._blocks import file_errors, is_utf8
-from similia.sources.reading import (
+from similia.sources.source import (
     LEAVE,
     Objects,
     Reading,
@@ -36,7 +35,7 @@ from similia.sources.reading import (
 )
 from similia.sources.streams import ROWS, TABLES, ObjectStream, choice_of, meaningless, table_of
 from similia.sources.tables import read_columns
-from similia.sources.text import line_records
+from similia.sources.text import file_errors, is_utf8, line_records
 
 AT_ONCE = 2**62, 2**26  # maximum numbers of objects and bytes per chunk of a file that is read as a whole
 _FLAGS = ("@timestamps", "@univariate", "@equallength", "@classlabel", "@targetlabel")

@@ -1,20 +1,461 @@
-"""`Source`, the base class of objects in files, iterables or Dask collections, which are read a chunk at a time."""
+"""`Source`, the base class of objects in files, iterables or Dask collections, which are read a chunk at a time.
+
+Also the options for reading files, the choice of columns of a table, and the list of skipped rows.
+"""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import hashlib
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import meter
+from similia.core.errors import BadFile
+from similia.core.text import counted, did_you_mean, short
 from similia.objects.sequences import StringBatch, concatenate, take
-from similia.sources.reading import Objects, Reading, Skips
+
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+_TEXT, _LABEL = "text", "label"  # columns that are read if no option names one
+_LISTED = 8  # maximum number of columns that a message lists
+LEAVE = "leave the row out (on_error='skip' or --on-error skip)"  # remedy in messages about a bad row
+FILL = f"fill it in or {LEAVE}"  # remedy in messages about a missing cell
+_INTEGER = r"-?\d{1,4000}"  # int() takes up to 4300 digits
+MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
+Column = str | int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options for reading files; `open_stream` and `read_objects` take them as keyword arguments.
+
+    Parameters
+    ----------
+    text : str or int, optional
+        Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`, the
+        column called "text" is read, or else the only column of text. If no column holds text, the columns of numbers
+        are read, and each row is a vector.
+    smiles : str or int, optional
+        Column of SMILES, if the objects are molecules (needs RDKit).
+    values : str or sequence of columns, optional
+        Columns of numbers, such as ``"x,y,z"``, if each row is a vector. For an ``.npz``: name of the array of objects.
+    series : bool, default=False
+        Whether rows of numbers are time series rather than vectors. Empty cells at the end of a series are ignored.
+    label : str or int, optional
+        Where the labels are: a column of a table, a field of SDF, an array of an ``.npz``, or a field ``name=value`` of
+        FASTA headers. By default "label" (for an ``.npz`` also "y", "labels" or "target"), if it exists.
+    names : str or int, optional
+        Column of a table, or field of SDF, with the names of the objects (``--id`` on the command line).
+    time : str or int, optional
+        Column of times of a long table, in which each row is one time point of one series. The column `names`
+        identifies the series, and the columns `values` hold its channels. Rows are sorted by time. Only for
+        `read_objects`.
+    axes : {"time, channel", "channel, time"}, optional
+        Order of the last two axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
+    sep : str, optional
+        Separator of the cells of a text table: a character, "tab" or "space". By default the file's ending decides.
+    encoding : str, default="utf-8"
+        Encoding of text files, such as "latin-1" or "utf-16".
+    header : bool, default=True
+        Whether the first line of a text table holds the names of its columns. If not, give columns by position.
+    decimal : {".", ","}, default="."
+        Decimal mark of numbers in text tables.
+    on_error : {"stop", "skip"}, default="stop"
+        What to do with bad rows: those with a wrong number of cells, an empty text, invalid SMILES or molecules, or
+        missing numbers; in `read_objects` also those without a label. "stop" raises; "skip" leaves them out and counts
+        them.
+    skipped : path, optional
+        CSV file to write: for each skipped row, its line number (in a binary file, its row number) and the reason.
+
+    Examples
+    --------
+    >>> from similia.sources import Reading
+    >>> Reading(values="x, y", sep="tab")
+    Reading(text=None, smiles=None, values=['x', 'y'], series=False, ... sep='\\t', ...)
+    """
+
+    text: Column | None = None
+    smiles: Column | None = None
+    values: str | Sequence[Column] | None = None
+    series: bool = False
+    label: Column | None = None
+    names: Column | None = None
+    time: Column | None = None
+    axes: str | None = None
+    sep: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
+    decimal: str = "."
+    on_error: str = "stop"
+    skipped: Any = None
+
+    def __post_init__(self) -> None:
+        """Check and normalise the options, as far as this is possible without a file."""
+        given = [name for name in ("text", "smiles", "values") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{given[0]} and {given[1]} exclude each other: the objects are strings (text), molecules (smiles) or "
+                "numbers (values)"
+            )
+        numeric = [name for name in ("series", "time", "axes") if getattr(self, name)]
+        if numeric and given and given != ["values"]:
+            raise ValueError(f"{numeric[0]} is for numbers, and {given[0]} names a column of text; drop one of them")
+        self._set("sep", None if self.sep is None else _separator(self.sep))
+        try:
+            codecs.lookup(self.encoding)
+            "".encode(self.encoding)
+        except (LookupError, TypeError):
+            raise ValueError(
+                f"encoding {short(self.encoding)} is unknown; some are utf-8, latin-1, cp1252 and utf-16"
+            ) from None
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal must be '.' or ',', got {short(self.decimal)}")
+        if self.on_error not in ("stop", "skip"):
+            raise ValueError(f"on_error must be 'stop' or 'skip', got {short(self.on_error)}")
+        for name in ("text", "smiles", "label", "names", "time"):
+            self._set(name, self._column(getattr(self, name)))
+        if isinstance(self.values, str):
+            self._set("values", [name.strip() for name in self.values.split(",")])
+        if self.values is not None:
+            self._set("values", [self._column(name) for name in self.values])
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _column(self, column: Any) -> Any:
+        """Return the name or position of a column; in tables without a header, "2" becomes the position 2."""
+        if not self.header and isinstance(column, str) and re.fullmatch(r"-?\d+", column):
+            return int(column)
+        return column
+
+    @property
+    def kind(self) -> str | None:
+        """Kind of objects that the options imply, such as "strings", or None if the file decides."""
+        if self.series or self.time is not None or self.axes is not None:
+            return "series"
+        named = {"text": "strings", "smiles": "graphs", "values": "vectors"}
+        return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
+
+    def is_set(self, *names: str) -> list[str]:
+        """Return those of the given names whose options are set, that is, differ from their defaults."""
+        usual = {field.name: field.default for field in fields(self)}
+        return [name for name in names if getattr(self, name) != usual[name]]
+
+    def skips(self, begin: bool = True) -> Skips | None:
+        """Return a new, empty record of skipped rows, or None if `on_error` is "stop"."""
+        if self.on_error == "stop":
+            return None
+        skips = Skips(None if self.skipped is None else Path(self.skipped))
+        if begin:
+            skips.begin()
+        return skips
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Objects of a file with their labels and names, as `read_objects` returns them.
+
+    Attributes
+    ----------
+    source : str
+        The path as the user wrote it.
+    kind : {"strings", "graphs", "series", "sets", "vectors"}
+        What the objects are.
+    objects : StringBatch, GraphBatch, SeriesBatch, SetBatch or ndarray
+        The objects.
+    labels : ndarray, shape (n,), optional
+        The label of each object, if the file has labels.
+    names : list of str or of int, optional
+        For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
+        SDF: the names in the file. For a table: the column given by the option ``names``. If there are no names: None
+        or, with ``on_error="skip"``, the positions of the rows in the file (int).
+    told : str, optional
+        A sentence that tells the user which columns similia took as the objects. None if an option named these columns,
+        or if the file has no columns.
+    skips : Skips, optional
+        Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
+    lines : ndarray of int, shape (n,), optional
+        For a text file: number of the line in which each object begins. Lines are counted from 1, including empty ones.
+    called : str
+        Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
+    columns : sequence of str
+        Columns of a table that hold the objects; see `similia.sources.source.Source`.
+    rows : ndarray of int, shape (n,), optional
+        Position of each object in the file, counted from 0: its row in a table or an ``.npz``, its line in a text file
+        (empty lines do not count), or its molecule in a ``.smi`` or SDF file.
+    """
+
+    source: str
+    kind: str
+    objects: Any
+    labels: npt.NDArray | None = None
+    names: list[Any] | None = None
+    told: str | None = None
+    skips: Any = None
+    lines: Any = None
+    called: str = ""
+    columns: Sequence[str] = ()
+    rows: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "called", self.called or self.kind)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Positions of the columns to read from a table.
+
+    `objects` holds one position for strings or SMILES, and one per column for rows of numbers. `told` is a sentence for
+    the user that names these columns, if no option did.
+    """
+
+    kind: str
+    objects: list[int]
+    label: int | None = None
+    names: int | None = None
+    told: str | None = None
+
+    @property
+    def positions(self) -> list[int]:
+        return [*self.objects, *(j for j in (self.label, self.names) if j is not None)]
+
+
+def choose(
+    path: Any,
+    header: list[str],
+    reading: Reading,
+    holds: Callable[[int], str | None],
+    kind: str | None = None,
+    left_out: Collection[int] = (),
+) -> Choice:
+    """Choose the columns to read from a table.
+
+    `header` holds a text for each column, its name if it has one. ``holds(j)`` returns "numbers", "text" or None (for
+    anything else in column j). `kind` is the kind of the objects, unless `reading` implies one. Columns in `left_out`
+    are chosen only by name or by an option.
+    """
+    kind = reading.kind or kind
+    _check_columns(path, header)
+
+    def at(column: Column) -> int:
+        return position_of(path, column, header, reading.header) % len(header)
+
+    def called(j: int) -> str:
+        return short(header[j]) if reading.header else f"number {j} (counted from 0)"
+
+    label = reading.label if reading.label is not None else _LABEL if reading.header and _LABEL in header else None
+    extra: dict[str, Any] = {
+        name: None if c is None else at(c) for name, c in (("label", label), ("names", reading.names))
+    }
+    taken = {*extra.values(), None if reading.time is None else at(reading.time)}
+    free = [j for j in range(len(header)) if j not in taken and j not in left_out]
+    for column, named in ((reading.text, "strings"), (reading.smiles, "graphs")):
+        if column is not None:
+            return Choice(named, [at(column)], **extra)
+    numeric = free if kind == "series" else [j for j in free if holds(j) == "numbers"]
+    numeric = numeric if reading.values is None else list(map(at, reading.values))
+    if kind in ("vectors", "series"):
+        _check_numeric(path, numeric, header, reading)
+        return Choice(kind, numeric, **extra)
+    if reading.header and _TEXT in header:
+        return Choice("strings", [at(_TEXT)], **extra)
+    texts = [j for j in free if holds(j) == "text"]
+    if len(texts) == 1:
+        if reading.header:
+            at(header[texts[0]])  # raises if two columns have this name
+        told = f"the objects are the strings of column {called(texts[0])}, the only one of text"
+        told += ", read as SMILES with --smiles" if header[texts[0]].lower() == "smiles" else ""
+        return Choice("strings", texts, **extra, told=told)
+    if not texts and numeric:
+        _check_numeric(path, numeric, header, reading)
+        shown = ", ".join(map(called, numeric[:4])) + (f" … {called(numeric[-1])}" if len(numeric) > 4 else "")
+        return Choice("vectors", numeric, **extra, told=f"the objects are vectors of {len(numeric)} numbers: {shown}")
+    if texts:
+        some = ", ".join(map(called, texts[:8])) + (" and more" if len(texts) > 8 else "")
+        none = f"has no column {_TEXT!r}" if reading.header else "has no names of columns"
+        raise BadFile(
+            path, f"{none} and {len(texts)} columns of text: {some}; name the one with the objects (text= or --text)"
+        )
+    raise _no_column(path, _TEXT, header, reading.header)
+
+
+def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Reading) -> None:
+    """Raise if `columns` is empty, or if the name of one of them occurs twice in the header."""
+    if not columns:
+        raise BadFile(
+            path, "has no column of numbers besides labels and names; name a column of text (text= or --text)"
+        )
+    for j in columns if reading.header else []:
+        position_of(path, header[j], header)
+
+
+def place_of(row: int, lines: Any = None, noun: str = "row") -> str:
+    """Return the place of a row in its file: its line if `lines` are known, else `noun` followed by its number."""
+    return f"{noun} {row} (counted from 0)" if lines is None else f"line {lines[row]}"
+
+
+def missing_among(cells: Sequence[Any]) -> list[int]:
+    """Return the positions of missing cells: None, NaN, "" and, if all other cells are numbers, texts such as NA."""
+    found = [i for i, cell in enumerate(cells) if cell is None or cell != cell or _may_be_missing(cell)]
+    if not found:
+        return found
+    missing = set(found)
+    others = [cell for i, cell in enumerate(cells) if i not in missing]
+    if all(isinstance(cell, str) for cell in others) and looks_numeric(others):
+        return found
+    return [i for i in found if not isinstance(cells[i], str) or not cells[i]]
+
+
+def _may_be_missing(cell: Any) -> bool:
+    return isinstance(cell, str) and (cell in MISSING or cell.strip().lower() in MISSING)
+
+
+def leave_out(path: Any, skips: Skips | None, why: str, i: int, lines: Any = None, remedy: str = LEAVE) -> None:
+    """Add row `i` to the skipped rows, or raise if `skips` is None; `lines` holds the line of each row."""
+    if skips is None:
+        raise BadFile(path, f"{why}; {remedy}", at=place_of(i, lines))
+    skips.add(i if lines is None else int(lines[i]), why)
+
+
+def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
+    """Return whether at least the fraction `share` of the non-missing cells are numbers; None if all are missing."""
+    full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
+    return sum(is_number(cell, decimal) for cell in full) >= share * len(full) if full else None
+
+
+def is_number(cell: str, decimal: str = ".") -> bool:
+    try:
+        float(cell.replace(decimal, "."))
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def typed(cells: list[str]) -> list[Any]:
+    """Convert cells to int or float if all are finite numbers without leading zeros (as in 007); else return them."""
+    stripped = list(map(str.strip, cells))
+    if not all(map(is_number, stripped)) or any(re.match(r"[+-]?0\d", cell) for cell in stripped):
+        return cells
+    if all(re.fullmatch(_INTEGER, cell) for cell in stripped):
+        return list(map(int, stripped))
+    numbers = list(map(float, stripped))
+    return numbers if all(map(math.isfinite, numbers)) else cells
+
+
+def _separator(text: Any) -> str:
+    """Return the character that separates cells; `text` is that character or a name such as "tab"."""
+    sep = _SEPARATORS.get(text, text)
+    if not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n':
+        raise ValueError(
+            f"sep must be one character (no quotation mark or line break) or one of {', '.join(_SEPARATORS)}, got "
+            f"{short(text)}"
+        )
+    return sep
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file name in lower case, such as ``.csv``, disregarding a final ``.gz``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return suffixes[-1] if suffixes else ""
+
+
+def position_of(path: Any, column: str | int, names: list[str] | None, header: bool = True) -> int:
+    """Return the position of a column, or raise if it does not exist; `names` is the first row, header or not."""
+    if isinstance(column, int):
+        if names and not -len(names) <= column < len(names):
+            raise BadFile(path, f"has {counted(len(names), 'column')}, none at position {column} (the first one is 0)")
+        return column
+    if names is None or not header or column not in names:
+        raise _no_column(path, column, names, header)
+    if names.count(column) > 1:
+        places = " and ".join(str(i) for i, name in enumerate(names) if name == column)
+        raise BadFile(
+            path,
+            f"has {names.count(column)} columns named {short(column)}, at positions {places} (counted from 0); rename "
+            "all but one",
+        )
+    return names.index(column)
+
+
+def _check_columns(path: Any, names: list[str]) -> None:
+    if not names:
+        raise BadFile(path, "has no columns: its first line is empty, or there is none")
+
+
+def _no_column(path: Any, column: str, names: list[str] | None, header: bool) -> BadFile:
+    """Return the error for a name that no column has; the arguments are those of `position_of`."""
+    if names is None or not header:
+        return BadFile(
+            path, f"is read without column names, so there is no {short(column)}; give positions, the first is 0"
+        )
+    _check_columns(path, names)
+    known = ", ".join(map(short, names[:_LISTED]))
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return BadFile(path, f"has no column {short(column)}{did_you_mean(column, names)}; it has {known}{more}")
+
+
+_HEAD = ["line", "reason"]
+
+
+class Skips:
+    """The skipped rows of a file, of which only the number and the first one are kept in memory.
+
+    Parameters
+    ----------
+    path : path, optional
+        CSV file to write, with the line where each skipped row begins (for Parquet, the row number) and the reason. It
+        is created only if rows are skipped.
+
+    Attributes
+    ----------
+    n : int
+        Number of skipped rows.
+    first : tuple of int and str, optional
+        Line of the first skipped row, and the reason.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path, self.n = path, 0
+        self.first: tuple[int, str] | None = None
+
+    def begin(self) -> None:
+        """Clear the list and delete its CSV file, before a source is read from its beginning."""
+        self.n, self.first = 0, None
+        if self.path is None or not self.path.exists():
+            return
+        with self.path.open(newline="", encoding="utf-8") as file:
+            if next(csv.reader(file), None) != _HEAD:
+                raise BadFile(self.path, "is not a list of skipped rows, and would be overwritten by one; rename it")
+        self.path.unlink()
+
+    def sort(self) -> None:
+        """Sort the CSV file by line, since rows without a label were added last."""
+        if self.path is None or not self.path.exists():
+            return
+        with self.path.open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([head, *sorted(rows, key=lambda row: int(row[0]))])
+
+    def add(self, line: int, why: str) -> None:
+        if self.first is None or line < self.first[0]:
+            self.first = line, why
+        self.n += 1
+        if self.path is not None:
+            new = not self.path.exists()
+            with self.path.open("a", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([_HEAD, [line, why]] if new else [[line, why]])
+
 
 _BLOCK = 10_000  # rows hashed at once
 

@@ -23,15 +23,15 @@ from similia.core.errors import BadFile
 from similia.core.text import short
 from similia.core.validation import check_positive_int
 from similia.objects.sequences import concatenate
-from similia.sources._blocks import Records, narrow
-from similia.sources.reading import Choice, Reading, Skips, choose, ending_of, looks_numeric
 from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable, parquet_file
-from similia.sources.source import Chunk, Chunks, Source
+from similia.sources.source import Choice, Chunk, Chunks, Reading, Skips, Source, choose, ending_of, looks_numeric
 from similia.sources.tables import PER_LETTER, Converter, Table, delimiter_of
 from similia.sources.text import (
+    Records,
     fasta_records,
     fastq_records,
     line_records,
+    narrow,
     sdf_begin,
     sdf_records,
     smi_has_names,

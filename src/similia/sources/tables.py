@@ -29,19 +29,8 @@ from similia.core.text import counted, short
 from similia.core.validation import as_path
 from similia.objects.sequences import StringBatch, offsets_of
 from similia.objects.series import SeriesBatch
-from similia.sources._blocks import (
-    WIDE_SHARE,
-    Blocks,
-    Int,
-    Records,
-    find_lines,
-    gather,
-    part_of,
-    refuse_bombs,
-    strings,
-    whole_lines,
-)
-from similia.sources.reading import (
+from similia.sources.rows import parquet_file
+from similia.sources.source import (
     FILL,
     LEAVE,
     MISSING,
@@ -54,8 +43,19 @@ from similia.sources.reading import (
     position_of,
     typed,
 )
-from similia.sources.rows import parquet_file
-from similia.sources.text import read_mol_blocks
+from similia.sources.text import (
+    WIDE_SHARE,
+    Blocks,
+    Int,
+    Records,
+    find_lines,
+    gather,
+    part_of,
+    read_mol_blocks,
+    refuse_bombs,
+    strings,
+    whole_lines,
+)
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _MANY = 8  # for more columns, the csv module is faster than numpy, which cuts columns one by one
