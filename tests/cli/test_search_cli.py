@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import similia as sm
-from similia.cli import encoders, folders
+from similia.cli import encoders
 from similia.cli import index as commands
 from similia.cli.app import app
 from similia.cli.encode import encode
@@ -157,7 +157,7 @@ def test_the_time_of_a_query_is_without_start_up(files, monkeypatch, tmp_path):
         return search(self, X, n_neighbors)
 
     monkeypatch.setattr(sm.SimilaritySearch, "kneighbors", slow_at_first)
-    monkeypatch.setattr(folders.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(encoders.time, "perf_counter", lambda: next(clock))
     said = invoke("index", "search", folder, second, "-k", 2, "-o", tmp_path / "found.csv").output
     assert asked == [1, 30]
     assert re.search(r"1\.67 ms per query, for 30 queries among 60 objects, without start-up", said)  # 50 ms for 30

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from similia.core.intervals import balanced, ratio, wilson
-from similia.report import _scores as scores
+from similia.report import _context as scores
 from similia.selection.auto import _WIDER
 
 

@@ -23,7 +23,6 @@ from sklearn.pipeline import make_pipeline
 import similia as sm
 import similia.cli.app
 import similia.cli.encoders
-import similia.cli.folders
 from similia.cli import main
 from similia.scale import stream
 from similia.scale import workers as _workers

@@ -22,7 +22,7 @@ with atheris.instrument_imports(include=["similia.objects"]):
     import similia as sm
     from similia import sources
     from similia.core.errors import BadFile, BadValue
-    from similia.objects import tudataset
+    from similia.objects import graphs
 
 MEMBERS = ("A", "graph_indicator", "graph_labels", "node_labels", "edge_attributes")
 
@@ -45,7 +45,7 @@ def members(data: bytes, folder: Path) -> None:
         path.unlink(missing_ok=True)
         if member in parts:
             path.write_bytes(parts[member])
-    tudataset.read_tudataset(folder)
+    graphs.read_tudataset(folder)
 
 
 TARGETS = {

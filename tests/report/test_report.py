@@ -30,7 +30,7 @@ from similia.embeddings import Representatives
 from similia.kernels import Spectrum
 from similia.learn import KernelSVC
 from similia.objects import AttributeScaler, GraphToSets
-from similia.report import _scores as scores
+from similia.report import _context as scores
 from similia.report import write_report
 from similia.report._context import for_page, look_at
 from similia.report._model import unfrozen

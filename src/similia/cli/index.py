@@ -88,7 +88,7 @@ def build(
 
     [bold]similia index build NCI1 molecules.index --kernel 'WeisfeilerLehman(n_iter=5)'[/bold]
     """
-    from similia.cli import folders
+    from similia.cli import encoders
     from similia.cli.encoders import default_rerank
     from similia.cli.inputs import as_compared, open_objects
     from similia.cli.voice import as_typed
@@ -97,7 +97,7 @@ def build(
     table = as_compared(data, parse_one(kernel, distance), table)
     if not folder.parent.is_dir():
         raise ValueError(f"the folder {folder.parent} does not exist; make it first")
-    bits = folders.check_way(by, kind, bits)
+    bits = encoders.check_way(by, kind, bits)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     key, n = stream.fingerprint(), stream.n
     sort = default_rerank(stream, kernel, distance) if rerank is None else rerank
@@ -112,12 +112,12 @@ def build(
         meta = {name: value for name, value in opened.store.meta.items() if name not in ("encoder", "recall")}
         asked |= {} if candidates else {"candidates": meta.get("candidates")}
         if meta != asked:
-            raise folders.not_the_same(opened, as_typed(data), key)
+            raise encoders.not_the_same(opened, as_typed(data), key)
         n = opened.store.progress.get(key, {"n": n})["n"]
     else:
-        n = folders.create(folder, stream, data, table, asked, made_by)
+        n = encoders.create(folder, stream, data, table, asked, made_by)
     once_more = f"to add its objects again: similia index add --again {as_typed(data)} {folder}"
-    folders.add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
+    encoders.add(SearchFolder.open(folder), stream, key, n, once_more, workers=workers)
 
 
 @command(index, "add")
@@ -136,7 +136,7 @@ def add(
     read from another column (--text), but not if only their names are read from another one (--id). Unless options name
     other columns, the objects of a table are read from the column that was used when the index was built.
     """
-    from similia.cli import folders
+    from similia.cli import encoders
     from similia.cli.inputs import has_columns, open_objects, with_columns_of
     from similia.search.on_disk import SearchFolder
 
@@ -146,12 +146,12 @@ def add(
         table = table | {"names": built_with}
     table = with_columns_of(opened.search.encoder_, data, table)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
-    folders.check_kind(stream, opened)
+    encoders.check_kind(stream, opened)
     key = stream.fingerprint()
-    folders.note_unfinished(opened, but=key)
+    encoders.note_unfinished(opened, but=key)
     n = opened.store.progress.get(key, {"n": stream.n})["n"]
     once_more = f"--again adds its {n} {stream.called} again"
-    folders.add(opened, stream, key, n, once_more, again=again, workers=workers)
+    encoders.add(opened, stream, key, n, once_more, again=again, workers=workers)
 
 
 @command(index, "remove")
@@ -216,13 +216,13 @@ def search(
 
     [bold]similia index search proteins.index queries.fasta -k 5[/bold]
     """
-    from similia.cli import folders
+    from similia.cli import encoders
     from similia.cli.outputs import check_output, write_csv
     from similia.cli.voice import console, note, result, voice, written
 
     if output is not None:
         check_output(output, queries)
-    opened, read = folders.with_queries(folder, queries, table)
+    opened, read = encoders.with_queries(folder, queries, table)
     loaded, called = opened.load_named(mmap=True)
     if k > len(loaded):
         note(f"note: the index holds only {len(loaded)} objects, fewer than -k {k}; all are listed")
@@ -230,9 +230,9 @@ def search(
     candidates = candidates or loaded.n_candidates
     if k > candidates and loaded.rerank is not None:
         note(f"note: {k} candidates are compared instead of {candidates}, because -k is {k}")
-    folders.note_recall(opened, candidates)
+    encoders.note_recall(opened, candidates)
     loaded.set_params(n_candidates=max(k, candidates))
-    distances, ids, seconds = folders.timed_neighbours(loaded, read, k)
+    distances, ids, seconds = encoders.timed_neighbours(loaded, read, k)
     rows = [
         {"query": query, "rank": rank, "id": i} | ({"name": called.get(i, "")} if called else {}) | {"distance": value}
         for query, found, values in zip(read.names or range(len(ids)), ids.tolist(), distances.tolist(), strict=True)
@@ -268,13 +268,13 @@ def report(
 
     [bold]similia index report proteins.index queries.fasta -o search.html[/bold]
     """
-    from similia.cli import folders
+    from similia.cli import encoders
     from similia.cli.outputs import bars, check_page, print_written, size_of
     from similia.cli.voice import console, note, result
     from similia.report.search_page import write_with_recall
 
     check_page(output, queries, folder)
-    opened, read = folders.with_queries(folder, queries, table)
+    opened, read = encoders.with_queries(folder, queries, table)
     loaded, called = opened.load_named(mmap=True)
     if loaded.rerank is None:
         remedy = "build one with another --rerank"
@@ -301,13 +301,13 @@ def info(folder: Folder) -> None:
     """Show the settings of an index, and the files that were added to it."""
     from rich.table import Table as Grid
 
-    from similia.cli import folders
+    from similia.cli import encoders
     from similia.cli.voice import console, result
     from similia.scale.stream import of
     from similia.search.on_disk import SearchFolder
 
     opened = SearchFolder.open(folder)
-    store, meta = opened.store, folders.settings_of(opened)
+    store, meta = opened.store, encoders.settings_of(opened)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     facts: dict[str, Any] = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects")}
     facts |= {"bits": store.n_bits} if hasattr(opened.search.encoder_, "transform") else {}
@@ -318,9 +318,9 @@ def info(folder: Folder) -> None:
     grid = Grid(title=str(folder), title_justify="left", show_header=False)
     for name, value in {**facts, "size on disk": f"{size / 1e6:.1f} MB"}.items():
         grid.add_row(name, str(value))
-    if recall := folders.recall_line(opened):
+    if recall := encoders.recall_line(opened):
         grid.add_row("recall", recall)
-    for line in folders.curves(opened.search):
+    for line in encoders.curves(opened.search):
         grid.add_row("recall at candidates", line)
     for source in sources:
         times = f", {source['times']} times" if source["times"] > 1 else ""

@@ -583,7 +583,7 @@ def _strings(path: Path) -> tuple[list[str], Any]:
 
 
 def _bundled(name: str, return_X_y: bool = False) -> Any:
-    from similia.sources.series_files import read_ts
+    from similia.sources.files import read_ts
 
     kind, description = BUNDLED[name]["kind"], BUNDLED[name]["description"]
     with as_file(files("similia.datasets").joinpath("data", f"{name}.{'ts' if kind == 'series' else 'tsv'}")) as path:

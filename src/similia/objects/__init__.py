@@ -6,7 +6,7 @@ _NAMES = {
     "StringBatch": "sequences", "GraphBatch": "graph_batch", "SeriesBatch": "series", "SetBatch": "vectors",
     "as_strings": "sequences", "as_graphs": "graphs", "as_series": "series", "as_sets": "vectors",
     "series_from_long": "series", "from_aeon": "series", "from_sktime": "series", "from_tslearn": "series",
-    "from_smiles": "molecules", "read_tudataset": "tudataset",
+    "from_smiles": "molecules", "read_tudataset": "graphs",
     "sample_graphlets": "graphlets", "enumerate_graphlets": "graphlets", "count_patterns": "graphlets",
     "unpack_graphlets": "graphlets", "canonical_forms": "graphlets", "Patterns": "graphlets",
     "CanonicalForms": "graphlets",

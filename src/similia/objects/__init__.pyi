@@ -13,7 +13,7 @@ from similia.objects.series import from_aeon as from_aeon
 from similia.objects.series import from_sktime as from_sktime
 from similia.objects.series import from_tslearn as from_tslearn
 from similia.objects.molecules import from_smiles as from_smiles
-from similia.objects.tudataset import read_tudataset as read_tudataset
+from similia.objects.graphs import read_tudataset as read_tudataset
 from similia.objects.graphlets import sample_graphlets as sample_graphlets
 from similia.objects.graphlets import enumerate_graphlets as enumerate_graphlets
 from similia.objects.graphlets import count_patterns as count_patterns

@@ -26,7 +26,7 @@ from similia.core.text import counted, number
 from similia.core.validation import check_positive_int, generator
 from similia.objects import take
 from similia.objects.sequences import item
-from similia.report import _scores as scores
+from similia.report import _context as scores
 from similia.report._context import SIZE_OF, TEXTS, Context, described, for_page, gather, quietly
 from similia.report._model import taken
 from similia.report._render import Cell, Section, Table, charts, mark_class, marker, page, percent

@@ -6,7 +6,7 @@ _NAMES = {
     "read_fasta": "text",
     "read_fastq": "text",
     "read_columns": "tables",
-    "read_ts": "series_files",
+    "read_ts": "files",
     "read_objects": "files",
     "Objects": "source",
     "Reading": "source",
