@@ -13,8 +13,7 @@ import pytest
 
 import similia as sm
 from devices.compiled import COMPILERS, IN_FLOATS, MAKERS, answers, built, example, needed
-from similia.devices.stages import hadamard
-from similia.devices.tables import Table, literal
+from similia.devices.stages import Table, hadamard, literal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
 

@@ -31,8 +31,8 @@ from similia.devices.stages import (
     bit_length,
     fit_to,
     hadamard,
+    sizes_of,
 )
-from similia.devices.tables import sizes_of
 from similia.embeddings.vectors import FeatureScaler
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")

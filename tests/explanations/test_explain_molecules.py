@@ -11,8 +11,7 @@ import similia as sm
 from similia import kernels
 from similia.explanations import _views, explain
 from similia.explanations._html import as_html
-from similia.explanations._text import tables
-from similia.explanations._views import groups, is_molecule, shade, view_of
+from similia.explanations._views import groups, is_molecule, shade, tables, view_of
 from similia.report import _context
 
 pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'similia[molecules]'")

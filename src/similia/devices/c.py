@@ -29,8 +29,16 @@ from similia.devices.inputs import (
     Warped,
 )
 from similia.devices.quantised import Loss, Quantised
-from similia.devices.stages import FloatHadamard, HadamardSigns, Linear, Prototypes
-from similia.devices.tables import literal, operations_of, short_length, tables_of
+from similia.devices.stages import (
+    FloatHadamard,
+    HadamardSigns,
+    Linear,
+    Prototypes,
+    literal,
+    operations_of,
+    short_length,
+    tables_of,
+)
 from similia.kernels import GappyKmers, Spectrum, WeightedDegree
 from similia.kernels.strings import check_lengths
 

@@ -50,8 +50,10 @@ from similia.devices.stages import (
     HadamardSigns,
     Linear,
     Prototypes,
+    operations_of,
+    short_length,
+    sizes_of,
 )
-from similia.devices.tables import operations_of, short_length, sizes_of
 from similia.distances import DTW, Levenshtein
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler

@@ -60,17 +60,19 @@ from similia.explanations._features import (
     Occurrences,
     blocks_of,
     counts_of,
+    graphlet_name,
     is_among,
     linear_parts,
     lookup,
+    of_graphs,
+    of_molecules,
     of_strings,
     pair_parts,
     shared_runs,
     summed,
     totals,
 )
-from similia.explanations._graph_features import graphlet_name, of_graphs, of_molecules
-from similia.explanations._graph_features import is_directed as graph_is_directed
+from similia.explanations._features import is_directed as graph_is_directed
 from similia.explanations._series import check_cells, global_alignment, soft_warping, warping
 from similia.explanations._views import as_text, dense, described, one_note, view_of
 from similia.kernels.combine import Normalized, Product, Sum

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.hashing import GOLDEN
-from similia.explanations._views import FEW, NOTHING, Places, View, groups, is_molecule
+from similia.explanations._views import FEW, NOTHING, Places, View, groups, is_molecule, render_text
 from similia.objects.graph_batch import hash_labels
 
 Floats = npt.NDArray[np.float64]
@@ -223,9 +223,7 @@ class Explanation:
         means that its time points add (or subtract) more than the mean absolute amount. Strings are cut to 2000 letters
         and broken into lines of 80; names of parts are cut to 78 characters. Unprintable characters are replaced.
         """
-        from similia.explanations._text import as_text
-
-        return as_text(self, rest_in)
+        return render_text(self, rest_in)
 
     def to_html(self) -> str:
         """Return the explanation as a fragment of HTML: inline styles and drawings, no script, all text escaped.

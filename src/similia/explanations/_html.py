@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from similia.core.text import number
-from similia.explanations._text import Table, percent, shortened, tables, visible, visible_letters, whole_note
 from similia.explanations._views import (
     GREY,
     MOST_NODES,
+    Table,
     View,
     curves,
     full,
     is_molecule,
     links_of,
+    percent,
     positions,
     shade,
+    shortened,
     sides,
     sign_of,
     svg,
+    tables,
+    visible,
+    visible_letters,
+    whole_note,
 )
 
 if TYPE_CHECKING:

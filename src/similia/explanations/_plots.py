@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from similia.core.text import number
-from similia.explanations._text import MOST_GROUPS, rest, shortened, visible_letters
 from similia.explanations._views import (
     GREY,
+    MOST_GROUPS,
     MOST_NODES,
     curves,
     full,
@@ -17,9 +17,12 @@ from similia.explanations._views import (
     links_of,
     picture,
     positions,
+    rest,
     shade,
+    shortened,
     sides,
     sign_of,
+    visible_letters,
 )
 
 if TYPE_CHECKING:
