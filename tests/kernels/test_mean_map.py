@@ -10,7 +10,8 @@ import similia as sm
 from naive import similarities as naive
 from similia.checks import check_kernel
 from similia.distances import mmd2
-from similia.kernels import RBF, MeanMap, Normalized, Sum, sets
+from similia.kernels import RBF, MeanMap, Normalized, Sum
+from similia.kernels import vectors
 from similia.objects import as_sets
 from similia.sources.dask import as_partitions
 
@@ -76,7 +77,7 @@ def test_a_value_depends_on_its_two_sets_only(monkeypatch):
     np.testing.assert_array_equal(kernel.diag(X), K.diagonal())
     with sm.config(max_memory=1):
         np.testing.assert_array_equal(kernel(X), K)
-    monkeypatch.setattr(sets, "_WORK", 2**40)  # in threads
+    monkeypatch.setattr(vectors, "_WORK", 2**40)  # in threads
     np.testing.assert_array_equal(kernel(X, X), K)
     order = np.random.default_rng(0).permutation(600)
     np.testing.assert_allclose(kernel([X[0][order]], X)[0], K[0], rtol=1e-12)

@@ -83,8 +83,8 @@ from similia.kernels.hypersphere import Cosine, map_pair
 from similia.kernels.minmax import Intersection, MinMax
 from similia.kernels.molecules import Morgan
 from similia.kernels.series import GlobalAlignment
-from similia.kernels.sets import MeanMap
 from similia.kernels.strings import StringKernel, WeightedDegree
+from similia.kernels.vectors import MeanMap
 from similia.objects import GraphBatch, SetBatch, StringBatch, take
 from similia.objects.graphlets import canonical_forms
 from similia.objects.sequences import Batch

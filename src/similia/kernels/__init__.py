@@ -8,7 +8,7 @@ _NAMES = {
     "GappedKmers": "gapped", "Words": "strings",
     "Propagation": "propagation", "WeisfeilerLehman": "graphs", "ShortestPath": "graphs",
     "VertexHistogram": "graphs", "EdgeHistogram": "graphs", "Graphlet": "graphs",
-    "Intersection": "minmax", "MinMax": "minmax", "MeanMap": "sets", "Morgan": "molecules",
+    "Intersection": "minmax", "MinMax": "minmax", "MeanMap": "vectors", "Morgan": "molecules",
     "RBF": "vectors", "Optical": "vectors", "Cosine": "hypersphere", "to_hypersphere": "hypersphere",
     "HypersphericalHeat": "heat", "heat_profile": "heat", "suggest_contrast": "heat",
     "GlobalAlignment": "series", "suggest_bandwidth": "series",

@@ -16,7 +16,7 @@ from similia.kernels.graphs import EdgeHistogram as EdgeHistogram
 from similia.kernels.graphs import Graphlet as Graphlet
 from similia.kernels.minmax import Intersection as Intersection
 from similia.kernels.minmax import MinMax as MinMax
-from similia.kernels.sets import MeanMap as MeanMap
+from similia.kernels.vectors import MeanMap as MeanMap
 from similia.kernels.molecules import Morgan as Morgan
 from similia.kernels.vectors import RBF as RBF
 from similia.kernels.vectors import Optical as Optical
