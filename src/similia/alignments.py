@@ -51,6 +51,13 @@ _PACKED = 2**24  # bytes of the groups that `fill_chosen` packs at a time
 _GAIN = 0.8  # put the longer series in lanes only if that saves a fifth of the cells, as short ones stay in cache
 Indices = npt.NDArray[np.int64]
 UNLIMITED = 2**40  # steps: a window that excludes nothing
+_ZERO = -1e300  # exponent that represents 0
+_FARTHEST = 1e295  # largest -log2 of a local similarity; sums over 10,000 time points stay above _ZERO
+_MOST_UNITS = 1e145  # largest value of a time point; squares of differences stay below _FARTHEST
+_LOWEST = -1023.0  # a summand with a smaller exponent does not change a sum of 1 or more
+_LOG_2 = log(2.0)
+How = tuple[float, bool, int, int, float]
+ERP, MSM, TWE, LCSS, ADTW = range(5)
 
 
 def fill_pairs(X: SeriesBatch, Y: SeriesBatch, loop: Callable[..., None]) -> npt.NDArray[Any]:
@@ -208,14 +215,7 @@ def window_band(window: Any) -> tuple[int, float]:
     )
 
 
-_ZERO = -1e300  # exponent that represents 0
-_FARTHEST = 1e295  # largest -log2 of a local similarity; sums over 10,000 time points stay above _ZERO
-_MOST_UNITS = 1e145  # largest value of a time point; squares of differences stay below _FARTHEST
-_LOWEST = -1023.0  # a summand with a smaller exponent does not change a sum of 1 or more
-_LOG_2 = log(2.0)
 _POWERS = tuple(_LOG_2**k / factorial(k) for k in range(12, -1, -1))  # coefficients of 2^r, error below 2e-16
-
-How = tuple[float, bool, int, int, float]
 
 
 def in_units(X: SeriesBatch, exponent: int, unit: str, name: str = "X") -> SeriesBatch:
@@ -401,9 +401,6 @@ def _small_power(r):  # type: ignore[no-untyped-def]
     for coefficient in _POWERS[1:]:
         value = lane.multiply_add(value, r, lane.splat(coefficient))
     return value
-
-
-ERP, MSM, TWE, LCSS, ADTW = range(5)
 
 
 @njit()

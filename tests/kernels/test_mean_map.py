@@ -10,8 +10,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.checks import check_kernel
 from similia.distances import mmd2
-from similia.kernels import RBF, MeanMap, Normalized, Sum
-from similia.kernels import vectors
+from similia.kernels import RBF, MeanMap, Normalized, Sum, vectors
 from similia.objects import as_sets
 from similia.sources.dask import as_partitions
 

@@ -42,6 +42,11 @@ from similia.core.text import short
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch
 
+Arrays = dict[str, npt.NDArray[Any]]
+METHODS = ("transform", "predict", "predict_proba", "decision_function")
+CONTAINERS = ("list", "tuple", "array", "pandas", "polars", "arrow")
+N_FOLDS = 3
+
 
 def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
     """Check that `kernel` is a positive semi-definite kernel on `X`; raise AssertionError if a law fails.
@@ -614,12 +619,6 @@ LAWS: tuple[Callable[[Case], None], ...] = (
 
 
 # ---- what is checked
-Arrays = dict[str, npt.NDArray[Any]]
-METHODS = ("transform", "predict", "predict_proba", "decision_function")
-CONTAINERS = ("list", "tuple", "array", "pandas", "polars", "arrow")
-N_FOLDS = 3
-
-
 @dataclass(frozen=True)
 class Case:
     """An estimator, and the objects, targets and options with which it is checked."""

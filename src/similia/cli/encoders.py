@@ -40,6 +40,14 @@ from similia.storage.store import Store, consistent
 
 FIT_BYTES = 2**28  # maximum bytes of objects to fit to
 _COLUMNS = 4096  # into which counts of k-mers are folded
+_GROWS = 2  # a kernel grows with the size of objects if its largest k(x, x) is over this many times the smallest
+_QUERIES, _NEIGHBOURS = 100, 10  # to measure the recall
+_LITTLE = 0.9  # a recall below this gives a warning
+_CANDIDATES = 100  # default of large collections
+_SMALL, _COUNTS = 20_000, (100, 200, 500, 1000, 2000)  # of collections up to this size, the first with enough recall
+_OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
+BITS = {"bits": 256, "features": 256, "vectors": 4, "auto": 256}  # values of --by, and the default of --bits for each
+_KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
 
 
 def default_encoder(
@@ -225,16 +233,6 @@ def fit_encoder(stream: Source, path: Path, options: dict[str, Any], data: str, 
         remember_columns(encoder, data, table)
         sm.save(encoder, path)
     return n, sm.load(path)
-
-
-_GROWS = 2  # a kernel grows with the size of objects if its largest k(x, x) is over this many times the smallest
-_QUERIES, _NEIGHBOURS = 100, 10  # to measure the recall
-_LITTLE = 0.9  # a recall below this gives a warning
-_CANDIDATES = 100  # default of large collections
-_SMALL, _COUNTS = 20_000, (100, 200, 500, 1000, 2000)  # of collections up to this size, the first with enough recall
-_OPTIONS = "bits", "landmarks", "seed", "rerank", "index", "candidates"
-BITS = {"bits": 256, "features": 256, "vectors": 4, "auto": 256}  # values of --by, and the default of --bits for each
-_KINDS = {"StringBatch": "strings", "GraphBatch": "graphs", "SeriesBatch": "series", "SetBatch": "sets"}
 
 
 def create(

@@ -17,6 +17,10 @@ from numbers import Integral, Real
 from typing import Any, TypeVar
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+T = TypeVar("T")
+_EVERY = 10.0  # seconds between lines of a log
+_display: Any = None  # shared by all loops; nested loops add lines
+_LONG = 0.1  # seconds
 
 
 @dataclass(frozen=True)
@@ -137,12 +141,6 @@ def _parse_bytes(size: float | str) -> int:
     return int(size)
 
 
-T = TypeVar("T")
-_EVERY = 10.0  # seconds between lines of a log
-
-_display: Any = None  # shared by all loops; nested loops add lines
-
-
 def track(items: Iterable[T], description: str, total: int | None = None) -> Generator[T, None, None]:
     """Yield `items`; inside ``similia.config(progress=True)``, show a bar with the count and the time left."""
     if not settings().progress:
@@ -249,9 +247,6 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
-
-
-_LONG = 0.1  # seconds
 
 
 def logger_of(module: str) -> logging.Logger:

@@ -26,6 +26,11 @@ from similia.core.threads import run_in_ranges
 Floats = npt.NDArray[Any]
 
 _GRAIN = 2**16
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 20 zeros at its end
+_ROUND = 1.5 * 2.0**52  # adding and subtracting it rounds to the nearest integer, halves to even
+_HALF_PI = 1.5707963267948966
+_SQRT_2 = 1.4142135623730951
 
 
 def exp(values: Floats, out: Floats | None = None) -> Floats:
@@ -65,13 +70,6 @@ def _each(write: Callable[[Floats, Floats], None], values: Floats, out: Floats |
     found = out.reshape(-1)
     run_in_ranges(lambda start, stop: write(flat[start:stop], found[start:stop]), len(flat), _GRAIN)
     return out
-
-
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 20 zeros at its end
-_ROUND = 1.5 * 2.0**52  # adding and subtracting it rounds to the nearest integer, halves to even
-_HALF_PI = 1.5707963267948966
-_SQRT_2 = 1.4142135623730951
 
 
 @intrinsic

@@ -22,6 +22,7 @@ from similia.core.errors import BadParameter, BadValue, part_from, warn_user
 from similia.core.text import short
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def as_path(path: Any, what: str = "file") -> Path:
@@ -297,9 +298,6 @@ def check_radius(radius: Any) -> float:
     if isinstance(radius, bool) or not isinstance(radius, Real) or not float(radius) >= 0:
         raise ValueError(f"radius must be a number >= 0, got {radius!r}")
     return float(radius)
-
-
-_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 class Header(NamedTuple):

@@ -59,6 +59,7 @@ _COORDINATE_BITS = 14  # maximum number of bits of a coordinate, without its sig
 _SUM_BITS = 62  # maximum number of bits of a sum of 64 bits, without its sign and one to spare
 _FACTOR_BITS = 15  # usual number of bits of a factor in `Linear.A`, without its sign
 _SMALL_CHANGE = 0.01  # of the norm of the coordinates: allowed change by rounding the factors
+_PER_LINE = 100  # maximum number of characters in a line of numbers
 
 
 @dataclass(frozen=True)
@@ -339,9 +340,6 @@ def _products(x: Floats, rows: Floats) -> Floats:
     for numbers, factors in zip(x.T, columns, strict=True):
         total += numbers[:, None] * factors
     return total
-
-
-_PER_LINE = 100  # maximum number of characters in a line of numbers
 
 
 @dataclass(frozen=True)

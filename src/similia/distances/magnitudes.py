@@ -149,10 +149,10 @@ def _divided(batch: Any, shift: int, dtype: npt.DTypeLike) -> Any:
     return type(batch)(np.ldexp(batch.values.astype(np.float64), -shift), batch.offsets)
 
 
-def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs | None, noun: str = "series") -> Array:
+def scaled_back(values: Array, exponent: int, dtype: npt.DTypeLike, pairs: Pairs | None) -> Array:
     """Return values times 2**exponent in `dtype`; raise if a value is out of range, and name the first such pair."""
     out = _multiplied(values, exponent, dtype)
-    _check(out, pairs, noun)
+    _check(out, pairs, "series")
     return out
 
 

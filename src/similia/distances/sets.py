@@ -57,6 +57,7 @@ _WORK_OF_A_THREAD = 2**22  # operations
 _MEAN_MAX, _MAX_MAX, _MEAN_SUM = 0, 1, 2  # how to combine the nearest distances of both directions
 _SMALL = 32  # with at most this many points in a set, `_nearest_of_four` is faster than `_nearest`
 _ROWS = 64  # points of a set of B compared at once: 256 KiB of float32 distances
+_WORK_OF_PLANS = 2**20  # operations
 
 
 class _NearestPoints(ScaledDistance):
@@ -564,9 +565,6 @@ def _sliced_wasserstein(A, a_offsets, B, b_offsets, left, right, power, out):  #
         _add(cost, n_directions, False, sums)
         mean = ((sums[0] + sums[1]) + (sums[2] + sums[3])) / n_directions
         out[k] = mean if power == 1 else math.sqrt(mean)
-
-
-_WORK_OF_PLANS = 2**20  # operations
 
 
 class Wasserstein(ScaledDistance):

@@ -49,6 +49,8 @@ Index = npt.NDArray[np.int64]
 _BATCHES = (StringBatch, SeriesBatch, SetBatch)
 
 _RARE = 0.01  # letters that occur less often than this fraction of the mean count per letter are not drawn
+# "median" is the median of the distances between this many training objects (rows) and random objects (columns).
+GAMMA_ROWS, GAMMA_COLUMNS = 256, 64
 
 
 @state()
@@ -462,8 +464,6 @@ def _per_channel(value: Any, name: str, n_channels: int) -> npt.NDArray[np.float
 
 
 _AUTO = {StringBatch: RandomStrings, SeriesBatch: RandomSeries, SetBatch: RandomSets}
-# "median" is the median of the distances between this many training objects (rows) and random objects (columns).
-GAMMA_ROWS, GAMMA_COLUMNS = 256, 64
 
 
 @state(

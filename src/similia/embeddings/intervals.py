@@ -39,6 +39,12 @@ from similia.sources.dask import from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.floating]
+Indices = npt.NDArray[np.int64]
+_READS = ((0, 1), (-2, 6), (0, 3))  # (first, number) of the points that value 0 of a derived series depends on
+_DERIVED = ("points", "differences", "second differences", "frequencies")
+_DEEPEST = 16  # more levels would have intervals of a point in all but the longest series
+_BLOCK = 64  # maximum number of series of one length that are transformed together and stay in cache
+_WORK = 20_000  # numbers in a task, which takes a few milliseconds
 
 
 @state(may_lack=("length_range_",), length_range_=array("i8", 2))
@@ -195,15 +201,6 @@ def divide(amount, chosen, value, amounts):  # type: ignore[no-untyped-def]
     for t in range(len(chosen)):
         if many == 0 or chosen[t] == value:
             amounts[t] += each
-
-
-Indices = npt.NDArray[np.int64]
-
-_READS = ((0, 1), (-2, 6), (0, 3))  # (first, number) of the points that value 0 of a derived series depends on
-_DERIVED = ("points", "differences", "second differences", "frequencies")
-_DEEPEST = 16  # more levels would have intervals of a point in all but the longest series
-_BLOCK = 64  # maximum number of series of one length that are transformed together and stay in cache
-_WORK = 20_000  # numbers in a task, which takes a few milliseconds
 
 
 def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:

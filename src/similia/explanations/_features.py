@@ -89,6 +89,20 @@ Ids = npt.NDArray[np.uint64]
 Letters = npt.NDArray[np.uint32]
 Table = npt.NDArray[np.int64]
 Columns = Callable[[int], tuple[int, int]]  # number of hashed features -> (first, number of) columns of a kernel
+_LONGEST_NAME = 72
+_MOST_PLACED = 200_000  # maximum number of subsets, or pairs of nodes, whose places are computed
+_MOST_COVERED = 5_000_000  # maximum total of nodes that trees cover; beyond it, trees are placed at their roots
+_KNOWN = {
+    (2, (0, 0)): "no edge", (2, (1, 1)): "edge", (3, (0, 0, 0)): "3 nodes, no edge", (3, (0, 1, 1)): "edge and a node",
+    (3, (1, 1, 2)): "path of 3", (3, (2, 2, 2)): "triangle", (4, (0, 0, 0, 0)): "4 nodes, no edge",
+    (4, (0, 0, 1, 1)): "edge and 2 nodes", (4, (1, 1, 1, 1)): "2 edges apart",
+    (4, (0, 1, 1, 2)): "path of 3 and a node", (4, (1, 1, 1, 3)): "star of 4",
+    (4, (1, 1, 2, 2)): "path of 4", (4, (0, 2, 2, 2)): "triangle and a node",
+    (4, (2, 2, 2, 2)): "cycle of 4", (4, (1, 2, 2, 3)): "triangle with a tail", (4, (2, 2, 3, 3)): "diamond",
+    (4, (3, 3, 3, 3)): "complete graph of 4",
+}  # fmt: skip
+Names = dict[int, str]
+Index = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -565,23 +579,6 @@ def coefficients_by_column(block: Block, columns: Columns, x: Occurrences, n_fea
     if isinstance(block.kernel, WeightedDegree):  # the only kernel whose features have weights
         own = block.kernel.degree + 1 - (x.ids >> np.uint64(DEGREE_SHIFT)).astype(np.float64)
     return np.sqrt(block.weight * own) * of(x.ids)
-
-
-_LONGEST_NAME = 72
-_MOST_PLACED = 200_000  # maximum number of subsets, or pairs of nodes, whose places are computed
-_MOST_COVERED = 5_000_000  # maximum total of nodes that trees cover; beyond it, trees are placed at their roots
-_KNOWN = {
-    (2, (0, 0)): "no edge", (2, (1, 1)): "edge", (3, (0, 0, 0)): "3 nodes, no edge", (3, (0, 1, 1)): "edge and a node",
-    (3, (1, 1, 2)): "path of 3", (3, (2, 2, 2)): "triangle", (4, (0, 0, 0, 0)): "4 nodes, no edge",
-    (4, (0, 0, 1, 1)): "edge and 2 nodes", (4, (1, 1, 1, 1)): "2 edges apart",
-    (4, (0, 1, 1, 2)): "path of 3 and a node", (4, (1, 1, 1, 3)): "star of 4",
-    (4, (1, 1, 2, 2)): "path of 4", (4, (0, 2, 2, 2)): "triangle and a node",
-    (4, (2, 2, 2, 2)): "cycle of 4", (4, (1, 2, 2, 3)): "triangle with a tail", (4, (2, 2, 3, 3)): "diamond",
-    (4, (3, 3, 3, 3)): "complete graph of 4",
-}  # fmt: skip
-
-Names = dict[int, str]
-Index = npt.NDArray[np.int64]
 
 
 def of_graphs(kernel: GraphKernel, graph: GraphBatch, label_names: Names, directed: bool = False) -> Occurrences | None:

@@ -40,6 +40,39 @@ _MOST_CHANNELS = 12  # maximum number of channels of a series to draw
 MOST_NODES = 400  # larger graphs are not drawn: the picture would be unreadable
 _FOR, _AGAINST, GREY = (0, 114, 178), (213, 94, 0), "#9a9a9a"  # Okabe & Ito, "Color universal design", 2008
 _PIXELS = 24.0  # pixels per unit of RDKit's coordinates; a bond is 1.5 units long
+# Functional groups: their elements and bonds, without hydrogens; "O1" is an oxygen with one neighbour.
+_NAMES = {
+    "O1 | ": "hydroxyl", "O2 | ": "ether", "N1 | ": "amine", "N2 | ": "amine", "N3 | ": "amine", "S1 | ": "thiol",
+    "S2 | ": "thioether", "F1 | ": "fluorine", "Cl1 | ": "chlorine", "Br1 | ": "bromine", "I1 | ": "iodine",
+    "C2 O1 | C=O": "aldehyde", "C3 O1 | C=O": "ketone", "C2 N1 | C#N": "nitrile", "N3 O1 O1 | N-O N=O": "nitro",
+    "N3 O1 O1 | N=O N=O": "nitro", "C3 O1 O1 | C-O C=O": "carboxyl", "C3 O1 O2 | C-O C=O": "ester",
+    "C3 N1 O1 | C-N C=O": "amide", "C3 N2 O1 | C-N C=O": "amide", "C3 N3 O1 | C-N C=O": "amide",
+    "O1 O1 S4 | O=S O=S": "sulfone", "N1 O1 O1 S4 | N-S O=S O=S": "sulfonamide",
+    "N2 O1 O1 S4 | N-S O=S O=S": "sulfonamide", "N3 O1 O1 S4 | N-S O=S O=S": "sulfonamide", "N2 N2 | N=N": "azo",
+}  # fmt: skip
+_RINGS: dict[tuple[Any, ...], str] = {
+    (6, ("C", 6)): "benzene ring", (10, ("C", 10)): "naphthalene", (6, ("C", 5), ("N", 1)): "pyridine ring",
+    (6, ("C", 4), ("N", 2)): "diazine ring", (5, ("C", 4), ("N", 1)): "pyrrole ring",
+    (5, ("C", 4), ("O", 1)): "furan ring", (5, ("C", 4), ("S", 1)): "thiophene ring",
+    (5, ("C", 3), ("N", 2)): "imidazole or pyrazole ring", (9, ("C", 8), ("N", 1)): "indole",
+    (10, ("C", 9), ("N", 1)): "quinoline",
+}  # fmt: skip
+_WIDTH = 80
+_LONGEST_STRING = 2000
+_MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
+_ROWS = "abcdefghijklmnopqrstuvwxyz"  # marks of stretches left out
+_LEFT_OUT = {  # what happens to x, and the head of the column
+    "strings": ("a stretch of x is left out", "stretch"),
+    "series": ("a straight line replaces a stretch of x", "stretch"),
+    "graphs": ("nodes of x are left out", "nodes"),
+    "sets": ("points of x are left out", "points"),
+}
+_BARS = "▁▂▃▄▅▆▇█"
+_MOST_RUNS = 4
+_UNEXPLAINED = "not explained by parts"
+MOST_GROUPS = 8  # maximum number of substructures that are listed
+_LITTLE = 1 / 3  # parts without places that hold a smaller share explain little
+_ROUNDING = 1e-6  # relative to the largest number: rounding errors of float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,25 +175,6 @@ def names_of_labels(x: Any) -> dict[int, str]:
             labels = table["node_labels"]
     texts = [label for label in labels if isinstance(label, str)]
     return dict(zip(hash_labels(texts).tolist(), texts, strict=True))
-
-
-# Functional groups: their elements and bonds, without hydrogens; "O1" is an oxygen with one neighbour.
-_NAMES = {
-    "O1 | ": "hydroxyl", "O2 | ": "ether", "N1 | ": "amine", "N2 | ": "amine", "N3 | ": "amine", "S1 | ": "thiol",
-    "S2 | ": "thioether", "F1 | ": "fluorine", "Cl1 | ": "chlorine", "Br1 | ": "bromine", "I1 | ": "iodine",
-    "C2 O1 | C=O": "aldehyde", "C3 O1 | C=O": "ketone", "C2 N1 | C#N": "nitrile", "N3 O1 O1 | N-O N=O": "nitro",
-    "N3 O1 O1 | N=O N=O": "nitro", "C3 O1 O1 | C-O C=O": "carboxyl", "C3 O1 O2 | C-O C=O": "ester",
-    "C3 N1 O1 | C-N C=O": "amide", "C3 N2 O1 | C-N C=O": "amide", "C3 N3 O1 | C-N C=O": "amide",
-    "O1 O1 S4 | O=S O=S": "sulfone", "N1 O1 O1 S4 | N-S O=S O=S": "sulfonamide",
-    "N2 O1 O1 S4 | N-S O=S O=S": "sulfonamide", "N3 O1 O1 S4 | N-S O=S O=S": "sulfonamide", "N2 N2 | N=N": "azo",
-}  # fmt: skip
-_RINGS: dict[tuple[Any, ...], str] = {
-    (6, ("C", 6)): "benzene ring", (10, ("C", 10)): "naphthalene", (6, ("C", 5), ("N", 1)): "pyridine ring",
-    (6, ("C", 4), ("N", 2)): "diazine ring", (5, ("C", 4), ("N", 1)): "pyrrole ring",
-    (5, ("C", 4), ("O", 1)): "furan ring", (5, ("C", 4), ("S", 1)): "thiophene ring",
-    (5, ("C", 3), ("N", 2)): "imidazole or pyrazole ring", (9, ("C", 8), ("N", 1)): "indole",
-    (10, ("C", 9), ("N", 1)): "quinoline",
-}  # fmt: skip
 
 
 def is_molecule(view: View) -> bool:
@@ -385,24 +399,6 @@ def picture(view: View, strength: Floats) -> npt.NDArray[Any] | None:
     from matplotlib.image import imread
 
     return np.asarray(imread(BytesIO(_drawn(view, strength, "MolDraw2DCairo", 3 * _PIXELS).GetDrawingText())))
-
-
-_WIDTH = 80
-_LONGEST_STRING = 2000
-_MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
-_ROWS = "abcdefghijklmnopqrstuvwxyz"  # marks of stretches left out
-_LEFT_OUT = {  # what happens to x, and the head of the column
-    "strings": ("a stretch of x is left out", "stretch"),
-    "series": ("a straight line replaces a stretch of x", "stretch"),
-    "graphs": ("nodes of x are left out", "nodes"),
-    "sets": ("points of x are left out", "points"),
-}
-_BARS = "▁▂▃▄▅▆▇█"
-_MOST_RUNS = 4
-_UNEXPLAINED = "not explained by parts"
-MOST_GROUPS = 8  # maximum number of substructures that are listed
-_LITTLE = 1 / 3  # parts without places that hold a smaller share explain little
-_ROUNDING = 1e-6  # relative to the largest number: rounding errors of float32
 
 
 class Row(NamedTuple):

@@ -51,6 +51,12 @@ _ROWS_OF_A_THREAD = 16
 _MOST = 2**31 - 1  # features of count 1 that one matrix may have
 _NO_AMOUNTS = np.empty(0)
 _ALL_ONES = np.uint64(2**64 - 1)
+# A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is not in
+# the kernels, as they hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
+_SLOTS = 16
+_EXACT_SQUARE = 2.0**106  # products of squared norms below this bound inner products that are exact
+# Slot, from the collection's address -> (weak reference to the collection, type and parameters of the kernel, counts).
+_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,14 +515,6 @@ def _add_sparse_product(offsets, columns, values, dense, start, starts, rows, da
             if column >= 0 and dense[column] < 0:
                 for p in range(starts[column], starts[column + 1]):
                     row[rows[p]] += value * data[p]
-
-
-# A cache of the counts of collections, such as landmarks, that are compared with few objects at a time. It is not in
-# the kernels, as they hold parameters only. One assignment replaces an entry, so threads and forks need no lock.
-_SLOTS = 16
-_EXACT_SQUARE = 2.0**106  # products of squared norms below this bound inner products that are exact
-# Slot, from the collection's address -> (weak reference to the collection, type and parameters of the kernel, counts).
-_kept: dict[int, tuple[Any, type, dict[str, Any], Counts]] = {}
 
 
 class CountsKernel(Kernel):

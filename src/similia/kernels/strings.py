@@ -56,6 +56,12 @@ _COMPLEMENT[[*_LETTERS, *_LETTERS.lower()]] = [*_COMPLEMENTS, *_COMPLEMENTS.lowe
 _BYTES = np.arange(256, dtype=np.uint32)
 _UPPER = np.array([*bytes(range(256)).upper()], np.uint32)  # bytes.upper changes ASCII letters only
 _U_AS_T = np.where(ord("U") == _BYTES, ord("T"), np.where(ord("u") == _BYTES, ord("t"), _BYTES)).astype(np.uint32)
+Letters = npt.NDArray[np.uint32]
+Indices = npt.NDArray[np.int64]
+Ids = tuple[npt.NDArray[np.uint64], Indices]  # ids, and the position of each string's first id
+_BYTES_PER_ID = 32  # an id, its count and a copy of both
+_MOST_NEIGHBOURS = 100_000
+_ONE_STRAND = np.empty(0, dtype=np.uint32)
 
 
 def letters_read(values: npt.NDArray, reverse_complement: bool, ignore_case: bool) -> npt.NDArray:
@@ -275,14 +281,6 @@ def positioned_ids(values, offsets, degree, id_offsets, ids):  # type: ignore[no
                 state = combine(state, values[start + d - 1])
                 ids[end] = (state & _DEGREE_FREE) | (np.uint64(d) << _DEGREE_SHIFT)
                 end += 1
-
-
-Letters = npt.NDArray[np.uint32]
-Indices = npt.NDArray[np.int64]
-Ids = tuple[npt.NDArray[np.uint64], Indices]  # ids, and the position of each string's first id
-_BYTES_PER_ID = 32  # an id, its count and a copy of both
-_MOST_NEIGHBOURS = 100_000
-_ONE_STRAND = np.empty(0, dtype=np.uint32)
 
 
 class StringKernel(FeatureKernel):

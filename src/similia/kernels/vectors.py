@@ -37,6 +37,9 @@ from similia.sources.dask import Distributed
 _PLAIN = 900  # sums of exponents below it need no check
 _FAR = 600  # rows are divided by two to this power if the square of a distance overflows
 _LEAST, _LEAST_NORM = 2.0**-1022, 1e-290  # smallest kernel value and smallest norm of features with full precision
+_POINTS = 256  # per run of sets; the kernel values between two runs take 512 KiB
+_WORK = 64  # number of multiplications that take as long as one value of the ground kernel
+Floats = npt.NDArray[np.float64]
 
 
 class RBF(Kernel):
@@ -309,12 +312,6 @@ def _scaled_back(
 
 def _squared_norms(A: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.einsum("ij,ij->i", A, A)
-
-
-_POINTS = 256  # per run of sets; the kernel values between two runs take 512 KiB
-_WORK = 64  # number of multiplications that take as long as one value of the ground kernel
-
-Floats = npt.NDArray[np.float64]
 
 
 class MeanMap(Kernel):

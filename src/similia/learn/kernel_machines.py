@@ -58,6 +58,8 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 GramOf = Callable[[Any], Floats]
 Task = tuple[Rows, list[Rows]]  # training rows; lists of validation rows, each scored separately
+_ALPHAS = np.logspace(2, -4, 25)  # in units of the mean of the diagonal of the Gram matrix
+_FOLDS = 5  # maximum number of folds for the calibration of probabilities
 
 
 class NestedScores(NamedTuple):
@@ -381,10 +383,6 @@ def _splits(folds: Any, n: int) -> list[tuple[Rows, Rows]]:
         return folds
     folds = _fold_array(folds, n)
     return [(np.flatnonzero(folds != i), np.flatnonzero(folds == i)) for i in range(int(folds.max()) + 1)]
-
-
-_ALPHAS = np.logspace(2, -4, 25)  # in units of the mean of the diagonal of the Gram matrix
-_FOLDS = 5  # maximum number of folds for the calibration of probabilities
 
 
 @state(kernel="kernel", kernel_="kernel")

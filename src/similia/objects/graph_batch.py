@@ -25,6 +25,19 @@ from similia.objects.vectors import endless
 # Optional columns, with a row per node or arc.
 SIDE = ("node_labels", "node_attributes", "edge_labels", "edge_weights", "node_details")
 _NUMBERS = ("node_attributes", "edge_weights")  # float64; the others are int64
+_KEYS = ("edge_index", "n_nodes", *SIDE)
+_INT64 = range(-(2**63), 2**63)
+_ELEMENTS = (
+    "* H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr Nb "
+    "Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au "
+    "Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts "
+    "Og"
+)
+_DOUBLE, _DOUBLE_BONDS = 2, {2: "=(Z)", 3: "=(E)", 4: "=(cis)", 5: "=(trans)"}  # RDKit's types and stereo descriptors
+# Details of atoms: isotope, handedness, whether aromatic and in a ring, charge, neighbours and hydrogens, as digits of
+# these sizes after a number that no other data set will have by chance.
+_CHARGES, _HANDS = 16, ("", "R", "S", "r", "s", "?")
+_FIELDS, _MOLECULE = (512, 8, 2, 2, 2 * _CHARGES, 16, 16), 0x6D6F6C31
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -295,9 +308,6 @@ def check_attributes(graphs: GraphBatch) -> None:
             graph, place = place_of(graphs, int(np.argmin(finite)))
             found, remedy = "has attributes that are NaN or infinite", "impute them first"
             raise BadValue(graph, found, "finite numbers", remedy, kind="graph", place=place)
-
-
-_KEYS = ("edge_index", "n_nodes", *SIDE)
 
 
 class Names(NamedTuple):
@@ -718,7 +728,6 @@ _LIBRARIES = {  # attributes that identify the graphs of a library, and the func
     ("edge_index", "num_nodes"): _from_pyg,
     ("GetAtoms", "GetBonds"): _from_molecule,
 }
-_INT64 = range(-(2**63), 2**63)
 
 
 def hash_labels(labels: Iterable[Any]) -> npt.NDArray[np.int64]:
@@ -744,17 +753,6 @@ def _hash_text(text: str) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-_ELEMENTS = (
-    "* H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr Nb "
-    "Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au "
-    "Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts "
-    "Og"
-)
 # Texts of atoms and bonds by their hash, used to show molecules; * is RDKit's symbol for any atom.
 SYMBOLS = {_hash_text(symbol): symbol for symbol in _ELEMENTS.split()}
-_DOUBLE, _DOUBLE_BONDS = 2, {2: "=(Z)", 3: "=(E)", 4: "=(cis)", 5: "=(trans)"}  # RDKit's types and stereo descriptors
 BONDS = {_hash_text(bond): bond for bond in (*"-=#:", *_DOUBLE_BONDS.values())}
-# Details of atoms: isotope, handedness, whether aromatic and in a ring, charge, neighbours and hydrogens, as digits of
-# these sizes after a number that no other data set will have by chance.
-_CHARGES, _HANDS = 16, ("", "R", "S", "r", "s", "?")
-_FIELDS, _MOLECULE = (512, 8, 2, 2, 2 * _CHARGES, 16, 16), 0x6D6F6C31

@@ -42,6 +42,11 @@ from similia.objects.tables import is_frame, not_a_column, objects_in
 
 _DEFAULT = Names()
 _IDENTITIES = ("name", "_nx_name")  # names of single nodes, which are not useful as labels
+_SUFFIX = "_graph_indicator.txt"
+_KINDS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes", "edge_labels",
+          "edge_attributes")  # fmt: skip
+_NUMBERS: dict[type, str] = {np.int64: "an integer of 64 bits", np.float64: "a number"}
+_Member = tuple[str, int, Callable[[], Any]]  # name and size of a file, and a function that opens it
 
 
 def as_graphs(
@@ -229,13 +234,6 @@ def join_parts(parts: list[Part]) -> GraphBatch:
     edges = [part.edge_index + start for part, start in zip(parts, offsets[:-1], strict=True)]
     side = joined_side([vars(part) for part in parts], nodes, arcs, kind="graph")
     return GraphBatch.from_arrays(offsets, np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1), **side)
-
-
-_SUFFIX = "_graph_indicator.txt"
-_KINDS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes", "edge_labels",
-          "edge_attributes")  # fmt: skip
-_NUMBERS: dict[type, str] = {np.int64: "an integer of 64 bits", np.float64: "a number"}
-_Member = tuple[str, int, Callable[[], Any]]  # name and size of a file, and a function that opens it
 
 
 def read_tudataset(

@@ -17,6 +17,9 @@ from similia.core.state import state
 from similia.core.text import short
 from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
+_PLAIN = ({str}, {bytes})  # types in a list that needs no conversion
+_PIECE = 4096  # strings joined at once
+
 
 def n_objects(X: Any) -> int:
     """Return the number of objects in a collection.
@@ -347,10 +350,6 @@ def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)
         yield slice(start, stop)
         start = stop
-
-
-_PLAIN = ({str}, {bytes})  # types in a list that needs no conversion
-_PIECE = 4096  # strings joined at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -86,6 +86,9 @@ _SCANNED = (2**24, 2**26)  # bytes of codes searched, more than a cache holds
 clock = time.perf_counter
 
 Sizes = dict[str, float]
+_EIGEN = 9  # operations of a symmetric eigendecomposition with vectors, over s^3 (Golub & Van Loan, Section 8.3)
+_BUSY = 0.5  # report the load of other processes above this value
+_WORD, _WORD_STEPS = 64, 15  # letters that an edit distance processes together, and operations per such word
 
 
 @dataclass(frozen=True)
@@ -352,11 +355,6 @@ def _timed(call: Callable[[], object]) -> float:
     start = clock()
     call()
     return clock() - start
-
-
-_EIGEN = 9  # operations of a symmetric eigendecomposition with vectors, over s^3 (Golub & Van Loan, Section 8.3)
-_BUSY = 0.5  # report the load of other processes above this value
-_WORD, _WORD_STEPS = 64, 15  # letters that an edit distance processes together, and operations per such word
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,20 @@ from similia.similarity import as_objects
 Floats = npt.NDArray[np.float64]
 _NEIGHBOURS = 5
 COVERAGES = (0.8, 0.9, 0.95)  # asked of conformal models
+_BINS = 10  # of confidence
+_CLASSES = 10  # maximum number of classes in an error message
+_TIMED = 500  # number of objects transformed to time a single one
+_LETTERS = 280  # of a text that are shown
+_POINTS = 48  # of a series or vector that are drawn; twice as many of a set
+_CHANNELS = 3  # of a series that are drawn
+_NODES = 48  # of a graph that are drawn
+_CALLED = {"series": "time series", "sets": "point sets"}  # names of batches on the page
+TEXTS = ("strings", "objects")  # kinds that are shown as text
+SIZE_OF = {
+    "strings": "letters", "molecules": "letters of SMILES", "graphs": "nodes", "time series": "time points",
+    "point sets": "points", "vectors": "numbers other than 0",
+}  # fmt: skip
+Json = dict[str, Any]
 
 
 @dataclass
@@ -305,7 +319,7 @@ def lead(scored: Scored) -> Floats | None:
     return ordered[:, -1] - ordered[:, -2]
 
 
-def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
+def reliability(scored: Scored) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats] | None:
     """Group objects by confidence; return each group's mean confidence, accuracy and size, and the accuracy's interval.
 
     Confidence is the largest probability, in bins of equal width. Without probabilities, it is the rank of the object's
@@ -319,28 +333,13 @@ def reliability(scored: Scored, bins: int = 10) -> tuple[Floats, Floats, npt.NDA
         confidence = values.max(axis=1)
     else:
         confidence = (np.argsort(np.argsort(leads, kind="stable"), kind="stable") + 0.5) / len(leads)
-    group = np.minimum((confidence * bins).astype(int), bins - 1)
-    used = [members for g in range(bins) if (members := group == g).any()]
+    group = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    used = [members for g in range(_BINS) if (members := group == g).any()]
     sizes = np.array([members.sum() for members in used])
     means = np.array([confidence[members].mean() for members in used])
     accuracies = np.array([right[members].mean() for members in used])
     bounds = np.array([wilson(float(right[members].mean()), int(members.sum())) for members in used])
     return means, accuracies, sizes, bounds
-
-
-_CLASSES = 10  # maximum number of classes in an error message
-_TIMED = 500  # number of objects transformed to time a single one
-_LETTERS = 280  # of a text that are shown
-_POINTS = 48  # of a series or vector that are drawn; twice as many of a set
-_CHANNELS = 3  # of a series that are drawn
-_NODES = 48  # of a graph that are drawn
-_CALLED = {"series": "time series", "sets": "point sets"}  # names of batches on the page
-TEXTS = ("strings", "objects")  # kinds that are shown as text
-SIZE_OF = {
-    "strings": "letters", "molecules": "letters of SMILES", "graphs": "nodes", "time series": "time points",
-    "point sets": "points", "vectors": "numbers other than 0",
-}  # fmt: skip
-Json = dict[str, Any]
 
 
 @dataclass

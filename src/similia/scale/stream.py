@@ -54,6 +54,16 @@ _PER_BYTE = 16  # bytes of working memory per byte of input, for each chunk in m
 _ELSEWHERE = 32  # assumed number of chunks in memory on a cluster of unknown size
 _NPY_HEADER = 128
 Objects = str | os.PathLike[str] | Iterable[Any] | Source
+# ---- the kind of arrays that a model reads
+_HELD = ("landmarks_", "objects_", "support_objects_")  # attributes that hold training objects
+_INSIDE = (  # attributes that hold another model
+    "best_", "best_estimator_", "pipeline_", "encoder_", "estimators_", "calibrated_classifiers_", "regressor_",
+    "estimator_", "estimator",
+)  # fmt: skip
+_FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
+_ROW, _LABEL = "row", "label"
+_ENDS, _STD, _SET, _OR = ["low", "high"], ["std"], "set", " | "
 
 
 class Progress:
@@ -428,14 +438,6 @@ def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt
     return encoded(*model, X)
 
 
-# ---- the kind of arrays that a model reads
-_HELD = ("landmarks_", "objects_", "support_objects_")  # attributes that hold training objects
-_INSIDE = (  # attributes that hold another model
-    "best_", "best_estimator_", "pipeline_", "encoder_", "estimators_", "calibrated_classifiers_", "regressor_",
-    "estimator_", "estimator",
-)  # fmt: skip
-
-
 def kind_of_arrays(model: Any) -> str | None:
     """Return the kind of objects to which a model was fitted: "series", "sets" or "vectors", or None if unknown."""
     steps = getattr(model, "steps", None)
@@ -486,12 +488,6 @@ def _place(error: BadItem | BadPair, source: Source, start: int, numbers: Any) -
     i = number - chunk.start
     place = place_of(number, noun="object") if chunk.lines is None else place_of(i, chunk.lines)
     return place + (f", {short(chunk.names[i])}" if chunk.names is not None and isinstance(chunk.names[i], str) else "")
-
-
-_FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
-_ROW, _LABEL = "row", "label"
-_ENDS, _STD, _SET, _OR = ["low", "high"], ["std"], "set", " | "
 
 
 class Predictions:

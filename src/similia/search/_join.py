@@ -48,6 +48,17 @@ _BLOCK = 2**12  # pairs that a thread compares at once
 _PER_BYTE = 64  # about the bytes of features for each byte of an object
 _MOST_PAIRS = 2**27  # pairs returned
 _SLACK = 1 + 1e-9  # a number of edits that rounding made too small would miss pairs at the threshold
+_SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
+_KS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)  # lengths of k-mers that are tried
+_MOST_EDITS = 4  # for each letter of the longest string; more edits leave as good as no k-mer
+_MOST_ROWS, _MOST_SIGNS, _MOST_HASHES = 16, 64, 1024
+_HASH, _BAND = 7, 150  # estimated ns: n hashes of an object take n log n times the first, a key of a band the second
+_SIGN = 20  # estimated ns: a sign of a projection
+_CHECK, _COMPARE = 300, 5000  # estimated ns per pair of which hashes are compared, per pair that is compared itself
+_LOST = 0.1  # of the share of pairs that may be missed, the part that may have too few equal hashes
+_ESTIMATED = 2**12  # pairs from which the recall of edits is estimated
+_SLOTS = 2**14  # directions that the features of sparse rows share
+_GRAIN = 64  # objects worth a call in a thread
 
 
 class Checked(NamedTuple):
@@ -81,10 +92,6 @@ class Limit:
     metric: Metric
     threshold: float
     relative: bool = False
-
-    @property
-    def is_min_max(self) -> bool:
-        return type(self.metric.function) is MinMax
 
     @property
     def is_edits(self) -> bool:
@@ -316,19 +323,6 @@ def flatten(root):  # type: ignore[no-untyped-def]
     """Let each entry name the root of its tree; an entry is never below its root."""
     for i in range(len(root)):
         root[i] = root[root[i]]
-
-
-_SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
-_KS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)  # lengths of k-mers that are tried
-_MOST_EDITS = 4  # for each letter of the longest string; more edits leave as good as no k-mer
-_MOST_ROWS, _MOST_SIGNS, _MOST_HASHES = 16, 64, 1024
-_HASH, _BAND = 7, 150  # estimated ns: n hashes of an object take n log n times the first, a key of a band the second
-_SIGN = 20  # estimated ns: a sign of a projection
-_CHECK, _COMPARE = 300, 5000  # estimated ns per pair of which hashes are compared, per pair that is compared itself
-_LOST = 0.1  # of the share of pairs that may be missed, the part that may have too few equal hashes
-_ESTIMATED = 2**12  # pairs from which the recall of edits is estimated
-_SLOTS = 2**14  # directions that the features of sparse rows share
-_GRAIN = 64  # objects worth a call in a thread
 
 
 class Plan(NamedTuple):

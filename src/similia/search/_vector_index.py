@@ -33,7 +33,6 @@ from similia.core.threads import run_in_ranges
 from similia.search.scan import replace_last
 
 LANES = 64  # vectors rotated together
-N_ROUNDS = 4
 FACTORS = 8  # bytes of the norm and the factor of a row
 _MOST = np.float64(2**31 - 1)
 _ROOT_HALF = np.float32(np.sqrt(0.5))

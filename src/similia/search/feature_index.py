@@ -48,6 +48,14 @@ _SHARE = 0.2  # of the needed sum that features of left-out lists may add, at fi
 _SLACK = 1e-9  # relative: for the rounding of bounds
 _LEAST = 2.0**-1022  # smaller products lose digits
 _ROUNDED = 2.0**-22  # relative: for the rounding of one single-precision sum
+_FAR_ID = 2**63 - 1
+_QUERIES_OF_A_THREAD = 4
+_EXACT = 2**24  # whole numbers up to here are exact in single precision
+_OWN = np.uint64(2**64 - 1)  # id of a feature that counts in k(x, x) only; no query shares it with an object
+Floats = npt.NDArray[np.float64]
+_ARRAYS: dict[str, Check] = {
+    "limits_": array("i8", None), "features_": array("u8", "n"), "counts_": array("f8", "n"),
+}  # fmt: skip
 
 
 @njit()
@@ -328,13 +336,6 @@ def _as_bits(sums, value):  # type: ignore[no-untyped-def]
         single = np.nextafter(single, np.float32(-np.inf))
     sums[-1] = max(single, np.float32(0.0))
     return sums.view(np.int32)[-1]
-
-
-_FAR_ID = 2**63 - 1
-_QUERIES_OF_A_THREAD = 4
-_EXACT = 2**24  # whole numbers up to here are exact in single precision
-_OWN = np.uint64(2**64 - 1)  # id of a feature that counts in k(x, x) only; no query shares it with an object
-Floats = npt.NDArray[np.float64]
 
 
 class Segment(NamedTuple):
@@ -687,11 +688,6 @@ class FeatureIndex(BaseEstimator):
 
             run_in_ranges(search, q, _QUERIES_OF_A_THREAD)
         return best([(distances, found)], k)
-
-
-_ARRAYS: dict[str, Check] = {
-    "limits_": array("i8", None), "features_": array("u8", "n"), "counts_": array("f8", "n"),
-}  # fmt: skip
 
 
 def _checked(state: dict[str, Any]) -> Counts:

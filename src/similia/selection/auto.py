@@ -64,6 +64,11 @@ _TOO_LARGE = "too large: n x n numbers do not fit into config(max_memory)"
 _WIDER = {False: 2.25, True: 1.5}
 
 _compiled: set[str] = set()  # kinds of objects compiled in this process
+_TEXTS = 200  # number of strings looked at for SMILES
+_SMILES = (
+    "the strings look like SMILES and are compared letter by letter; similia.objects.from_smiles(X), on the command "
+    "line --smiles, reads them as molecules"
+)
 
 
 def compile_loops(kind: str, shown: bool) -> None:
@@ -299,13 +304,6 @@ def results(rows: list[dict[str, Any]]) -> dict[str, npt.NDArray]:
     found["estimator"] = np.empty(len(rows), dtype=object)
     found["estimator"][:] = [row["estimator"] for row in rows]
     return found
-
-
-_TEXTS = 200  # number of strings looked at for SMILES
-_SMILES = (
-    "the strings look like SMILES and are compared letter by letter; similia.objects.from_smiles(X), on the command "
-    "line --smiles, reads them as molecules"
-)
 
 
 def _winner_has(method: str) -> Callable[[Any], None]:

@@ -43,6 +43,25 @@ _FAMILIES = {  # of metrics, and their types
     "similia_reloads_total": "counter", "similia_reload_failures_total": "counter", "similia_batches_total": "counter",
     "similia_waiting_objects": "gauge", "similia_body_bytes": "gauge",
 }  # fmt: skip
+ENVIRONMENT, TOKEN = "SIMILIA_SERVE", "SIMILIA_TOKEN"  # variables with the settings, for worker processes
+_LOOKS = 1.0  # seconds between looks at the file
+_UNCOUNTED = 2**16  # bytes of each body that do not count, so that large bodies never shut out small ones
+_LOGGER = logger_of(__name__)
+_Run = Callable[[Any, list[Any]], list[Any]]
+_EXAMPLES = {
+    "neighbors": ('{"objects": [...], "n_neighbors": 10}', "ids, distances and names of the nearest objects"),
+    "predict": ('{"objects": [...], "scores": false}', "the label of each object, with scores of classes if asked for"),
+    "encode": ('{"objects": [...]}', "the code (hexadecimal bytes) or vector of each object"),
+    "explain": ('{"object": ..., "other": ..., "top": 10}', "the parts of a decision, or of how alike two objects are"),
+}
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>
+<style>body{{font:16px sans-serif;max-width:50em;margin:2em auto}} td{{padding:.3em 1em .3em 0}}</style>
+</head><body><h1>{name}</h1><p>A service of similia. Requests and answers are JSON; <a href="openapi.json">openapi.json
+</a> describes them, <a href="health">health</a> and <a href="metrics">metrics</a> tell how it does.</p>
+<table>{rows}</table></body></html>"""
+_STATUSES = {
+    400: "no JSON", 401: "no token", 408: "too slow", 413: "too large", 422: "not valid", 503: "busy: try again",
+}  # fmt: skip
 
 
 class Metrics:
@@ -95,13 +114,6 @@ class Metrics:
                 if not dead or _FAMILIES[family] != "gauge":
                     sums[family].update(counts)
         return sums
-
-
-ENVIRONMENT, TOKEN = "SIMILIA_SERVE", "SIMILIA_TOKEN"  # variables with the settings, for worker processes
-_LOOKS = 1.0  # seconds between looks at the file
-_UNCOUNTED = 2**16  # bytes of each body that do not count, so that large bodies never shut out small ones
-_LOGGER = logger_of(__name__)
-_Run = Callable[[Any, list[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -398,20 +410,6 @@ def _parsed(body: bytes) -> Any:
         raise Refused(400, f"the body is no JSON: {error}") from None
 
 
-_EXAMPLES = {
-    "neighbors": ('{"objects": [...], "n_neighbors": 10}', "ids, distances and names of the nearest objects"),
-    "predict": ('{"objects": [...], "scores": false}', "the label of each object, with scores of classes if asked for"),
-    "encode": ('{"objects": [...]}', "the code (hexadecimal bytes) or vector of each object"),
-    "explain": ('{"object": ..., "other": ..., "top": 10}', "the parts of a decision, or of how alike two objects are"),
-}
-
-_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>
-<style>body{{font:16px sans-serif;max-width:50em;margin:2em auto}} td{{padding:.3em 1em .3em 0}}</style>
-</head><body><h1>{name}</h1><p>A service of similia. Requests and answers are JSON; <a href="openapi.json">openapi.json
-</a> describes them, <a href="health">health</a> and <a href="metrics">metrics</a> tell how it does.</p>
-<table>{rows}</table></body></html>"""
-
-
 def _rows(operations: tuple[str, ...]) -> str:
     row = "<tr><td><code>POST /{}</code></td><td><code>{}</code></td><td>{}</td></tr>"
     return "".join(row.format(operation, *_EXAMPLES[operation]) for operation in operations)
@@ -446,11 +444,6 @@ def description(operations: tuple[str, ...]) -> dict[str, Any]:
             }
         }
     return {"openapi": "3.1.0", "info": {"title": "similia", "version": __version__}, "paths": paths}
-
-
-_STATUSES = {
-    400: "no JSON", 401: "no token", 408: "too slow", 413: "too large", 422: "not valid", 503: "busy: try again",
-}  # fmt: skip
 
 
 class Full(Exception):

@@ -74,6 +74,11 @@ from similia.sources.text import (
 )
 
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # usual names of arrays in .npz
+_WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
+AT_ONCE = 2**62, 2**26  # maximum numbers of objects and bytes per chunk of a file that is read as a whole
+_FLAGS = ("@timestamps", "@univariate", "@equallength", "@classlabel", "@targetlabel")
+_SIZES = ("@dimensions", "@serieslength")
+_LONGEST = 300  # characters of a message about a line, which may quote a number of any length
 
 
 def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
@@ -148,9 +153,6 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
     else:
         found = _streamed(place, reading)
     return _with_labels(found, reading) if labelled and found.labels is not None else found
-
-
-_WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
 
 
 def open_objects(
@@ -410,12 +412,6 @@ def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
         return as_series(X, axes=reading.axes)
     except DataError as error:
         raise error.changed(path=str(path)) from None
-
-
-AT_ONCE = 2**62, 2**26  # maximum numbers of objects and bytes per chunk of a file that is read as a whole
-_FLAGS = ("@timestamps", "@univariate", "@equallength", "@classlabel", "@targetlabel")
-_SIZES = ("@dimensions", "@serieslength")
-_LONGEST = 300  # characters of a message about a line, which may quote a number of any length
 
 
 def array_of(path: Path) -> npt.NDArray:

@@ -33,6 +33,10 @@ FILL = f"fill it in or {LEAVE}"  # remedy in messages about a missing cell
 _INTEGER = r"-?\d{1,4000}"  # int() takes up to 4300 digits
 MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
 Column = str | int
+_HEAD = ["line", "reason"]
+_BLOCK = 10_000  # rows hashed at once
+_Ints = npt.NDArray[np.int64]
+_Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, bytes, objects, positions in the source
 
 
 @dataclass(frozen=True)
@@ -404,9 +408,6 @@ def _no_column(path: Any, column: str, names: list[str] | None, header: bool) ->
     return BadFile(path, f"has no column {short(column)}{did_you_mean(column, names)}; it has {known}{more}")
 
 
-_HEAD = ["line", "reason"]
-
-
 class Skips:
     """The skipped rows of a file, of which only the number and the first one are kept in memory.
 
@@ -455,9 +456,6 @@ class Skips:
             new = not self.path.exists()
             with self.path.open("a", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([_HEAD, [line, why]] if new else [[line, why]])
-
-
-_BLOCK = 10_000  # rows hashed at once
 
 
 @dataclass(frozen=True)
@@ -603,10 +601,6 @@ class Held(Source):
 
 
 # ---- a sample
-_Ints = npt.NDArray[np.int64]
-_Part = tuple[npt.NDArray[np.float64], _Ints, Any, _Ints]  # random numbers, bytes, objects, positions in the source
-
-
 def sample(source: Source, most: int, max_bytes: int, random_state: int) -> tuple[int, Objects, _Ints]:
     """Read a source once; return its number of objects, a uniform sample of them, and the positions of the sample.
 

@@ -41,6 +41,12 @@ _SPACE = np.zeros(256, dtype=bool)  # the ASCII characters that str.strip remove
 _SPACE[[9, 10, 11, 12, 13, 28, 29, 30, 31, 32]] = True
 Int = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+_END = "$$$$"  # last line of a molecule in SDF
+_FIELD = re.compile(r"^>.*<([^<>]+)>")
+_TITLES = {"smiles", "canonical_smiles", "smi"}  # first word of a .smi file whose first line is a title
+# Matches data that may be FASTA: blank lines and comments, then ">" or anything but a printable ASCII character.
+_FASTA_BEGIN = re.compile(rb"(?:[\s\x1c-\x1f]+|;[^\r\n]*+)*+(?![!-:<=?-~])")
+_BEFORE_INDENTED = re.compile(rb"\n(?=[\t\x0b\x0c\x1c-\x1f ]+>)")
 
 
 @dataclass(frozen=True)
@@ -334,9 +340,6 @@ def refuse_bomb(path: Any, unpacked: int, packed: int) -> None:
         )
 
 
-_END = "$$$$"  # last line of a molecule in SDF
-_FIELD = re.compile(r"^>.*<([^<>]+)>")
-_TITLES = {"smiles", "canonical_smiles", "smi"}  # first word of a .smi file whose first line is a title
 _Parser = Callable[[bytes, Blocks], Records]
 
 
@@ -472,11 +475,6 @@ def _fields(lines: list[str]) -> dict[str, str]:
 
 
 # ---- FASTA and FASTQ
-# Matches data that may be FASTA: blank lines and comments, then ">" or anything but a printable ASCII character.
-_FASTA_BEGIN = re.compile(rb"(?:[\s\x1c-\x1f]+|;[^\r\n]*+)*+(?![!-:<=?-~])")
-_BEFORE_INDENTED = re.compile(rb"\n(?=[\t\x0b\x0c\x1c-\x1f ]+>)")
-
-
 def fasta_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
     """Yield the sequences of a FASTA file, with their headers."""
     empty = "holds no sequences, expected lines '>name' followed by sequence lines"

@@ -37,6 +37,10 @@ _DEVICES = Path(os.devnull).parent
 LOCK = "index.lock"
 TEMPORARY = ".tmp"
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+DATA, JOURNAL = "data", "journal"
+_FORMAT = "similia-journal"
+_BLOCK = 2**20  # bytes read at a time to compute checksums
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def says_full(error: BaseException) -> str | None:
@@ -160,11 +164,6 @@ def take_lock(folder: Path) -> Any:
             f"another process is writing to {folder}, or its file system has no locks; wait until it has finished"
         ) from None
     return stream
-
-
-DATA, JOURNAL = "data", "journal"
-_FORMAT = "similia-journal"
-_BLOCK = 2**20  # bytes read at a time to compute checksums
 
 
 class Journal:
@@ -342,9 +341,6 @@ class Journal:
                 return None
             found, size = zlib.crc32(block, found), size - len(block)
         return found
-
-
-_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def _write(descriptor: int, data: Any) -> None:
