@@ -30,7 +30,7 @@ CORE = [  # of each room
     "core/test_products.py", "core/test_state.py", "storage", "objects/test_strings.py", "objects/test_series.py",
     "objects/test_data_frames.py", "objects/test_graph_objects.py", "objects/test_molecules.py",
     "sources/test_tables.py", "sources/test_dask.py", "kernels/test_string_kernels.py", "kernels/test_graphs.py",
-    "distances/test_dtw.py", "distances/test_edit.py", "embeddings/test_nystroem.py", "embeddings/test_d2ke.py",
+    "distances/test_elastic.py", "distances/test_edit.py", "embeddings/test_nystroem.py", "embeddings/test_d2ke.py",
     "codes/test_bits.py", "codes/test_encoders.py", "learn/test_hd_classifier.py", "learn/test_drop_ins.py",
     "search/test_hamming_index.py", "search/test_similarity_search.py", "search/test_exports.py",
     "explanations/test_explain_neighbours.py", "report/test_displays.py", "serve", "cli/test_cli.py",

@@ -1,7 +1,7 @@
 """Read molecules from SMILES as graphs, with RDKit (``pip install 'similia[molecules]'``).
 
 The label of an atom is its symbol, as in a networkx graph with nodes labelled "C" and "O", stored as a 64-bit hash. A
-fixed table (`graph_forms.SYMBOLS`) recovers symbols from their hashes. Atomic numbers would be ambiguous as labels: in
+fixed table (`graph_batch.SYMBOLS`) recovers symbols from their hashes. Atomic numbers would be ambiguous as labels: in
 many data sets, the label 6 is not carbon.
 
 Charge, hydrogens, neighbours, rings, isotope, aromaticity and handedness of an atom are its *details*, not part of its
