@@ -174,6 +174,14 @@ def test_the_plan_of_strings_needs_no_general_path(monkeypatch):
     np.testing.assert_array_equal(after[1], before[1])
 
 
+@pytest.mark.parametrize("rerank", [None, "projected"])
+def test_the_plan_is_made_before_the_first_query(rerank, monkeypatch):
+    X = vectors()
+    search = of_vectors(rerank).fit(X[:150]).add(X[150:])
+    monkeypatch.setattr("similia.search.similarity_search.OneQuery", None)
+    assert search.kneighbors(X[170:171], 1)[1].tolist() == [[170]]
+
+
 def test_what_a_query_reports_is_reported():
     strings, numbers = of_strings(Levenshtein()).fit(words()), of_vectors(None).fit(vectors())
     for search, query in ((strings, words(1)), (numbers, vectors(1))):

@@ -6,8 +6,8 @@ once for functions of one object (their methods ``_for_one``), which hold contig
 compiled loops directly. Where there is no such function, or it returns None because something is to be reported, the
 plan calls what a batch of queries calls. So results and errors are those of a batch, bit for bit.
 
-A plan never changes, so that threads share it without a lock. A search makes it at its first call with one query,
-and anew after anything was replaced that it holds.
+A plan never changes, so that threads share it without a lock. A search makes it when it is fitted or objects are added,
+and anew, at its next call with one query, after anything was replaced that it holds.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class OneQuery:
         function = None if metric is None else metric.function
         distances = None if metric is None or metric.is_kernel else getattr(function, "_for_one", None)
         self.distances = None if distances is None or search.objects_ is None else distances(search.objects_)
-        self.vectors = _plain(search.vectors_) if search._projected else None
+        self.vectors = None if search.vectors_ is None else _plain(search.vectors_)
         compared = [*_steps(search.encoder)] if isinstance(search.rerank, str) else []  # "kernel" is that of the first
         watched = [*_watched([search.encoder_, *steps, function, search.encoder, *compared])]
         self.models = [one for one in watched if type(one) is not list]
@@ -259,8 +259,10 @@ class OneQuery:
             return distances.astype(np.float64), None, ids
         _, ids = _candidates(search.index_, codes, min(search.n_candidates, len(search.ids_)), ordered=False)
         rows, similarities = search._rows(ids), None
-        if self.vectors is not None and (found := _nearest_by_angle(self.vectors, rows, vectors, ids, k)) is not None:
-            return found
+        if search._projected and self.vectors is not None:
+            found = _nearest_by_angle(self.vectors, rows, vectors, ids, k)
+            if found is not None:
+                return found
         row = None if self.distances is None else self.distances(objects, rows[0])
         if row is not None:
             values = row[None]
