@@ -7,15 +7,15 @@ aeon and tslearn. Training and test part are joined, each series is standardised
 one, as each start costs them the same again. Everyone gets all cores, and calls are warm.
 
 The rivals' k-means by DTW would take hours on large sets: a round costs n L^2 for n series of length L, times the
-number of clusters or of steps to a barycentre. They learn their centres from a random part of a set, with n L^2 of at
-most 20 million but at least five series for each cluster. All other series get the nearest centre. The time is that of
-learning, times n over the number of series in the part: a round is linear in n, and the number of rounds is taken to be
-the same. The printed lines say which sets were cut. The large collection is SyntheticControl, each of whose 600 series
-occurs 500 times with normal noise of standard deviation 0.3. aeon's k-means by DTW, which takes minutes for each of
-the larger sets, runs on those with n L^2 of at most five million::
+number of clusters or of steps to a barycentre. If n L^2 is above 20 million, tslearn learns its centres from a random
+part of a set for which it is 20 million, aeon from one of 5 million, and both from at least five series for each
+cluster. All other series get the nearest centre. The time is that of learning, times n over the number of series in the
+part: a round is linear in n, and the number of rounds is taken to be the same. A line is printed as soon as a set is
+done, the cheapest first; it says which sets were cut. All of them take hours. The large collection is SyntheticControl,
+each of whose 600 series occurs 500 times with normal noise of standard deviation 0.3::
 
     SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py
-    SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py SmoothSubspace Wine  # these
+    SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py SmoothSubspace Wine
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SETS = (
     *("SwedishLeaf", "WordSynonyms", *CHOSEN),
 )
 MOST_CELLS, LEAST_MEMBERS = 20_000_000, 5  # n L^2 of the part of a set from which rivals learn centres by DTW
-SLOW_CELLS = 5_000_000  # n L^2 of the largest set on which aeon's k-means by DTW runs
+FEW_CELLS = 5_000_000  # the same for aeon, on sets that are cut
 COPIES = 500
 SEEDS = 3  # of ours and of Euclidean k-means; rivals, which take minutes, get one
 
@@ -52,7 +52,7 @@ import aeon, numpy as np, tslearn
 from aeon.clustering import KShape as AeonKShape, TimeSeriesKMeans as AeonKMeans
 from tslearn.clustering import KShape, TimeSeriesKMeans
 data, n_jobs = np.load(sys.argv[1]), int(sys.argv[3])
-names = [name for name in data.files if "/" not in name]
+X, k = data["X"], int(data["k"])
 makers = {
     "tslearn k-means, DTW": lambda k: TimeSeriesKMeans(k, metric="dtw", random_state=0, n_jobs=n_jobs),
     "tslearn k-shape": lambda k: KShape(k, random_state=0),
@@ -63,27 +63,18 @@ makers = {
 }
 labels, seconds = {}, {}
 for maker, make in makers.items():
-    def shaped(X):
-        return X[:, None] if maker.startswith("aeon") else X[:, :, None]
-
-    make(2).fit(shaped(data[names[0]][:6, :12]))
-    for name in names:
-        X, k = data[name], int(data[name + "/k"])
-        if maker == "aeon k-means, DTW" and X.size * X.shape[1] > int(sys.argv[4]):
-            continue
-        part = data[name + "/part"] if "DTW" in maker else np.arange(len(X))
-        start = time.perf_counter()
-        model = make(k).fit(shaped(X[part]))
-        taken = time.perf_counter() - start
-        key = f"{maker}/{name}"
-        seconds[key] = taken * len(X) / len(part)
-        if getattr(model, "labels_", None) is None:
-            labels[key] = np.zeros(len(X))  # a cluster was empty at each attempt
-        else:
-            labels[key] = np.asarray(model.labels_ if len(part) == len(X) else model.predict(shaped(X)))
-        print(key, round(taken, 2), f"{len(part)} of {len(X)}", file=sys.stderr, flush=True)
+    shaped = X[:, None] if maker.startswith("aeon") else X[:, :, None]
+    make(2).fit(shaped[:6, :, :12] if maker.startswith("aeon") else shaped[:6, :12])
+    part = data[maker.split()[0]] if "DTW" in maker else np.arange(len(X))
+    start = time.perf_counter()
+    model = make(k).fit(shaped[part])
+    seconds[maker] = (time.perf_counter() - start) * len(X) / len(part)
+    if getattr(model, "labels_", None) is None:
+        labels[maker] = np.zeros(len(X))  # a cluster was empty at each attempt
+    else:
+        labels[maker] = np.asarray(model.labels_ if len(part) == len(X) else model.predict(shaped))
 np.savez(sys.argv[2], **labels)
-print(json.dumps(seconds | {"tslearn": tslearn.__version__, "aeon": aeon.__version__}))
+print(json.dumps({"seconds": seconds, "versions": {"tslearn": tslearn.__version__, "aeon": aeon.__version__}}))
 """
 
 
@@ -92,38 +83,52 @@ def run(names: tuple[str, ...] = SETS) -> list[Row]:
     data, rival = _data(names), Rival("SIMILIA_RIVALS_PYTHON")
     if not data:
         return []
-    ours, flat, seconds = {}, {}, {}
-    KernelKMeans(DTW(), 2, random_state=0).fit(data[names[0]][0][:6])
-    for name, (X, y) in data.items():
+    ours: dict[str, float] = {}
+    seconds: dict[str, float] = {}
+    found: dict[str, dict[str, float]] = {"scikit-learn k-means": {}}
+    taken: dict[str, dict[str, float]] = {}
+    KernelKMeans(DTW(), 2, random_state=0).fit(next(iter(data.values()))[0][:6])
+    for name, (X, y) in sorted(data.items(), key=lambda item: item[1][0].size * item[1][0].shape[1]):
         k, start = len(np.unique(y)), time.perf_counter()
         ours[name] = _index(y, [KernelKMeans(DTW(), k, random_state=seed).fit(X).labels_ for seed in range(SEEDS)])
         seconds[name] = (time.perf_counter() - start) / SEEDS
-        flat[name] = _index(y, [KMeans(k, n_init=10, random_state=seed).fit(X).labels_ for seed in range(SEEDS)])
+        flat = [KMeans(k, n_init=10, random_state=seed).fit(X).labels_ for seed in range(SEEDS)]
+        found["scikit-learn k-means"][name] = _index(y, flat)
+        theirs = _rivals(rival, X, y) if rival else {}
+        for maker, (index, time_taken) in theirs.items():
+            found.setdefault(maker, {})[name] = index
+            taken.setdefault(maker, {})[name] = time_taken
+        others = "; ".join(
+            f"{maker} {index:.3f} in {time_taken:.3g} s" for maker, (index, time_taken) in theirs.items()
+        )
         marked = f"{name} (chose the distance)" if name in CHOSEN else name
-        print(f"{marked}: {ours[name]:.3f} in {seconds[name]:.2g} s; Euclidean {flat[name]:.3f}", flush=True)
-    rows = _compared("scikit-learn k-means", ours, flat)
-    if names == SETS:
-        rows += _many()
-    if not rival:
-        return rows
-    arrays: dict[str, npt.NDArray] = {}
-    for name, (X, y) in data.items():
-        k = np.unique(y).size
-        arrays |= {name: X, f"{name}/k": np.array(k), f"{name}/part": _part(X, k)}
-        if len(arrays[f"{name}/part"]) < len(X):
-            print(f"{name}: k-means of the rivals learn from {len(arrays[f'{name}/part'])} of {len(X)} series")
-    theirs, labels = rival.run(RIVAL, arrays, cpu_count(), SLOW_CELLS)
-    for maker in dict.fromkeys(key.partition("/")[0] for key in labels):
-        given = {name: labels[f"{maker}/{name}"] for name in data if f"{maker}/{name}" in labels}
-        found = {name: _index(data[name][1], [clusters]) for name, clusters in given.items()}
-        taken = sum(theirs[f"{maker}/{name}"] for name in given)
-        print(maker, {name: f"{value:.3f}" for name, value in found.items()}, f"{taken:.3g} s")
+        print(f"{marked}, {len(X)} of {X.shape[1]}: {ours[name]:.3f} in {seconds[name]:.2g} s;", end=" ")
+        print(f"Euclidean {found['scikit-learn k-means'][name]:.3f}; {others}", flush=True)
+    rows = []
+    for maker, indices in found.items():
+        rows += _compared(maker, ours, indices)
+        if maker in taken:
+            ratio = sum(taken[maker].values()) / sum(seconds.values())
+            goal = None if maker.startswith("tslearn") and maker.endswith("k-shape") else 20
+            rows.append(Row(f"clusters of {len(ours)} UCR sets: speed", maker, ratio, at_least=goal))
+    return rows + _many() if names == SETS else rows
+
+
+def _rivals(rival: Rival, X: npt.NDArray, y: npt.NDArray) -> dict[str, tuple[float, float]]:
+    """Return each rival's index, and its seconds for a set."""
+    k = len(np.unique(y))
+    parts = {"tslearn": _part(X, k, MOST_CELLS), "aeon": _part(X, k, FEW_CELLS)}
+    if len(parts["tslearn"]) == len(X):
+        parts["aeon"] = parts["tslearn"]
+    told, labels = rival.run(RIVAL, parts | {"X": X, "k": np.array(k)}, cpu_count())
+    found = {}
+    for maker, seconds in told["seconds"].items():
         library, _, method = maker.partition(" ")
-        titled = f"{library} {theirs[library]} {method}"
-        rows += _compared(titled, ours, found)
-        own = sum(seconds[name] for name in given)
-        rows.append(Row(f"clusters of {len(given)} UCR sets: speed", titled, taken / own, at_least=20))
-    return rows
+        titled = f"{library} {told['versions'][library]} {method}"
+        found[titled] = _index(y, [labels[maker]]), seconds
+    if len(parts["aeon"]) < len(X):
+        print(f"rivals' k-means learn from {len(parts['tslearn'])}, {len(parts['aeon'])} of {len(X)}:", end=" ")
+    return found
 
 
 def _compared(titled: str, ours: dict[str, float], theirs: dict[str, float]) -> list[Row]:
@@ -138,9 +143,9 @@ def _compared(titled: str, ours: dict[str, float], theirs: dict[str, float]) -> 
     return rows
 
 
-def _part(X: npt.NDArray, k: int) -> npt.NDArray[np.int64]:
-    """Return the series from which rivals learn centres by DTW: all, or as many random ones as `MOST_CELLS` allows."""
-    size = max(MOST_CELLS // X.shape[1] ** 2, LEAST_MEMBERS * k)
+def _part(X: npt.NDArray, k: int, cells: int) -> npt.NDArray[np.int64]:
+    """Return the series from which a rival learns centres by DTW: all, or as many random ones as `cells` allow."""
+    size = max(cells // X.shape[1] ** 2, LEAST_MEMBERS * k)
     return np.sort(np.random.default_rng(0).permutation(len(X))[:size])
 
 

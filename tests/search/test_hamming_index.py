@@ -559,18 +559,41 @@ def test_jaccard_neighbours_are_those_of_sets(tmp_path, n_bits, density):
 def test_jaccard_neighbours_among_many_tiles(n_bits, density):
     rng = np.random.default_rng(n_bits)
     families = rng.random((40, n_bits)) < 2 * density * rng.random((40, 1))
-    own = families[rng.integers(40, size=6000)]
+    own = families[rng.integers(40, size=17_030)]  # a bound is sought before the search from 32 tiles of 512 rows on
     bits = own & (rng.random(own.shape) < 0.7) | (rng.random(own.shape) < density / 5)  # neighbours that share folds
-    rows, queries = bits[:5970].astype(np.float32), bits[5970:].astype(np.float32)
+    bits[5000:5600] = bits[4400:5000]
+    rows, queries = bits[30:].astype(np.float32), bits[:30].astype(np.float32)
+    queries[:5] = rows[4300:4305]
     shared = queries @ rows.T
     union = queries.sum(axis=1)[:, None] + rows.sum(axis=1) - shared
     D = (union - shared).astype(np.float64) / union
-    order = np.argsort(D, axis=1, kind="stable")[:, :9]
-    index = HammingIndex(n_bits, metric="jaccard").fit(np.packbits(bits[:5970], axis=1))
-    for some in (slice(None), slice(7, 8)):
-        distances, found = index.kneighbors(np.packbits(bits[5970:][some], axis=1), 9)
-        np.testing.assert_array_equal(found, order[some])
-        np.testing.assert_array_equal(distances, np.take_along_axis(D, order, axis=1)[some])
+    removed = np.r_[4302:4304, np.arange(0, len(rows), 7)]
+    D[:, removed] = np.inf
+    index = HammingIndex(n_bits, metric="jaccard").fit(np.packbits(rows > 0, axis=1)).remove(np.unique(removed))
+    packed = np.packbits(queries > 0, axis=1)
+    for k, some in ((9, slice(None)), (9, slice(7, 8)), (700, slice(4))):
+        order = np.argsort(D[some], axis=1, kind="stable")[:, :k]
+        distances, found = index.kneighbors(packed[some], k)
+        np.testing.assert_array_equal(found, order)
+        np.testing.assert_array_equal(distances, np.take_along_axis(D[some], order, axis=1))
+
+
+@pytest.mark.same_bits
+def test_the_first_bound_of_a_jaccard_search_keeps_all_neighbours():
+    rng = np.random.default_rng(0)
+    rows = np.zeros((32 * 512, 1024), bool)  # all of the same size, so that the first tile gives the bound
+    np.put_along_axis(rows, rng.random(rows.shape).argpartition(60, axis=1)[:, :60], True, axis=1)
+    query = rows[0].copy()
+    for i in range(20):  # ever more of its bits are others
+        rows[i] = query
+        rows[i, np.flatnonzero(query)[: 2 * i]] = False
+        rows[i, np.flatnonzero(~query)[: 2 * i]] = True
+    index = HammingIndex(1024, metric="jaccard").fit(np.packbits(rows, axis=1)).remove(np.arange(0, 20, 2))
+    kept = np.arange(1, 20, 2)
+    for k in (1, 4, 9):
+        distances, found = index.kneighbors(np.packbits(query)[None], k)
+        np.testing.assert_array_equal(found[0], kept[:k])
+        np.testing.assert_array_equal(distances[0], 4 * kept[:k] / (60 + 2 * kept[:k]))
 
 
 def test_a_jaccard_radius_is_met_by_the_distance_that_scipy_computes():

@@ -94,6 +94,28 @@ def test_a_scan_whose_rows_get_nearer_and_nearer(n_bits):
     np.testing.assert_array_equal(distances[0], bits.sum(axis=1)[order])
 
 
+@pytest.mark.same_bits
+@pytest.mark.parametrize("order", ["any", "nearest first", "nearest last", "few first"])
+@pytest.mark.parametrize("n_words", [1, 2, 3, 4, 8])
+def test_the_first_rows_only_guess_how_far_the_nearest_are(order, n_words):
+    rng, k = np.random.default_rng(n_words), 100
+    codes = rng.integers(0, 2**63, (40_000, n_words)).astype(np.uint64)
+    query = rng.integers(0, 2**63, (1, n_words)).astype(np.uint64)
+    distances = np.bitwise_count(codes ^ query).sum(axis=1)
+    near = np.argsort(distances, kind="stable")
+    if order == "few first":  # 20 near rows among the first let expect 640 in all, but there are only these
+        codes[near[20:]] = ~query
+    if order != "any":
+        codes = codes[near[::-1] if order == "nearest last" else near]
+    distances, ids = np.bitwise_count(codes ^ query).sum(axis=1), rng.permutation(len(codes))
+    index = HammingIndex(64 * n_words).fit(codes.view(np.uint8), ids).remove(ids[::3])
+    kept = np.setdiff1d(np.arange(len(codes)), np.arange(0, len(codes), 3))
+    expected = kept[np.lexsort((ids[kept], distances[kept]))[:k]]
+    found = index.kneighbors(query.view(np.uint8), k)
+    np.testing.assert_array_equal(found[1][0], ids[expected])
+    np.testing.assert_array_equal(found[0][0], distances[expected])
+
+
 def test_parameters_changed_after_a_query_count():
     X, query = words(), words(1, seed=2)
     search = of_strings(JaroWinkler(0.1), n_candidates=50).fit(X)
@@ -150,6 +172,14 @@ def test_the_plan_of_strings_needs_no_general_path(monkeypatch):
     after = search.kneighbors(query, 5)
     np.testing.assert_array_equal(after[0], before[0])
     np.testing.assert_array_equal(after[1], before[1])
+
+
+@pytest.mark.parametrize("rerank", [None, "projected"])
+def test_the_plan_is_made_before_the_first_query(rerank, monkeypatch):
+    X = vectors()
+    search = of_vectors(rerank).fit(X[:150]).add(X[150:])
+    monkeypatch.setattr("similia.search.similarity_search.OneQuery", None)
+    assert search.kneighbors(X[170:171], 1)[1].tolist() == [[170]]
 
 
 def test_what_a_query_reports_is_reported():

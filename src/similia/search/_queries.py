@@ -6,8 +6,8 @@ once for functions of one object (their methods ``_for_one``), which hold contig
 compiled loops directly. Where there is no such function, or it returns None because something is to be reported, the
 plan calls what a batch of queries calls. So results and errors are those of a batch, bit for bit.
 
-A plan never changes, so that threads share it without a lock. A search makes it at its first call with one query,
-and anew after anything was replaced that it holds.
+A plan never changes, so that threads share it without a lock. A search makes it when it is fitted or objects are added,
+and anew, at its next call with one query, after anything was replaced that it holds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from sklearn.frozen import FrozenEstimator
 from similia.core.config import track
 from similia.core.errors import part_from
 from similia.core.estimators import Transformer
-from similia.core.products import chosen_products
+from similia.core.jit import njit
+from similia.core.products import chosen_products, multiply_chosen
 from similia.core.validation import check_codes
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest
@@ -39,9 +40,8 @@ from similia.search.metric import (
     feature_distances,
     function_of,
     parameters_of,
-    sorted_candidates,
 )
-from similia.search.scan import nearest_to_one, smallest
+from similia.search.scan import _fill_smallest, nearest_to_one, smallest
 from similia.search.vector_index import vectors_index
 from similia.similarity import as_objects, diagonal
 
@@ -130,14 +130,19 @@ def encoded(encoder: Any, X: Any, projected: bool) -> tuple[Any, npt.NDArray[np.
 def unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
     """Return the rows of `V` divided by their lengths; a zero row stays zero."""
     with np.errstate(over="ignore", under="ignore"):
+        if len(V) == 1 and V.dtype == np.float32:  # what `norm` does, without its wrappers
+            norms = np.sqrt(np.add.reduce(V * V, axis=1, keepdims=True))
+            if 1e-15 < norms[0, 0] < np.inf:
+                return np.asarray(V / norms)
         norms = np.linalg.norm(V, axis=1, keepdims=True)
+        ordinary = (norms > (1e-140 if norms.dtype == np.float64 else 1e-15)) & (norms < np.inf)
+        if ordinary.all():
+            return np.asarray(V / norms, np.float32)
         found = np.asarray(V / np.where(norms > 0, norms, 1.0), np.float32)
-    ordinary = (norms > (1e-140 if norms.dtype == np.float64 else 1e-15)) & (norms < np.inf)
-    if not ordinary.all():  # squares lose digits or overflow
-        extreme = np.flatnonzero(~ordinary)
-        some = V[extreme].astype(np.float64)
-        some /= np.maximum(np.abs(some).max(axis=1, keepdims=True), 5e-324)
-        found[extreme] = some / np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1.0)
+    extreme = np.flatnonzero(~ordinary)  # squares lose digits or overflow
+    some = V[extreme].astype(np.float64)
+    some /= np.maximum(np.abs(some).max(axis=1, keepdims=True), 5e-324)
+    found[extreme] = some / np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1.0)
     return found
 
 
@@ -149,7 +154,7 @@ def by_angle(vectors: Any, kept: Any, rows: Index) -> tuple[Floats, Floats]:
             f"the encoder makes vectors of shape {vectors.shape}, but vectors_ has {kept.shape}; fit again"
         )
     cosines = chosen_products(kept, rows, vectors).astype(np.float64)
-    return feature_distances(cosines, 1.0, 1.0), cosines
+    return np.sqrt(np.maximum(2.0 - 2.0 * cosines, 0.0)), cosines
 
 
 class Known:
@@ -230,6 +235,7 @@ class OneQuery:
         function = None if metric is None else metric.function
         distances = None if metric is None or metric.is_kernel else getattr(function, "_for_one", None)
         self.distances = None if distances is None or search.objects_ is None else distances(search.objects_)
+        self.vectors = None if search.vectors_ is None else _plain(search.vectors_)
         compared = [*_steps(search.encoder)] if isinstance(search.rerank, str) else []  # "kernel" is that of the first
         watched = [*_watched([search.encoder_, *steps, function, search.encoder, *compared])]
         self.models = [one for one in watched if type(one) is not list]
@@ -250,14 +256,20 @@ class OneQuery:
         if search.rerank is None:
             distances, ids = _candidates(search.index_, codes, k)
             return distances.astype(np.float64), None, ids
-        _, ids = _candidates(search.index_, codes, min(search.n_candidates, len(search.ids_)))
-        rows = search._rows(ids)
-        if self.distances is not None and (row := self.distances(objects, rows[0])) is not None:
-            nearest, ids = smallest(row, ids[0], k)
-            return nearest, None, ids
-        by_metric = None if self.metric is None else search._compared(self.metric, objects, rows)
-        values, similarities = by_metric or by_angle(vectors, search.vectors_, rows)
-        order = sorted_candidates(values, ids)[0, :k]
+        _, ids = _candidates(search.index_, codes, min(search.n_candidates, len(search.ids_)), ordered=False)
+        rows, similarities = search._rows(ids), None
+        if search._projected and self.vectors is not None:
+            found = _nearest_by_angle(self.vectors, rows, vectors, ids, k)
+            if found is not None:
+                return found
+        row = None if self.distances is None else self.distances(objects, rows[0])
+        if row is not None:
+            values = row[None]
+        elif self.metric is not None:
+            values, similarities = search._compared(self.metric, objects, rows)
+        else:
+            values, similarities = by_angle(vectors, search.vectors_, rows)
+        order = smallest(values[0], ids[0], k)
         return values[:, order], None if similarities is None else similarities[:, order], ids[:, order]
 
     def _encoded(self, X: Any, projected: bool) -> tuple[npt.NDArray[np.uint8], Any] | None:
@@ -272,15 +284,54 @@ class OneQuery:
         return X, unit(last) if projected else None
 
 
-def _candidates(index: Any, codes: Any, k: int) -> tuple[Any, Index]:
-    """Return ``index.kneighbors(codes, k)`` for one row of `codes`; `k` is at most the number of rows of the index."""
+def _candidates(index: Any, codes: Any, k: int, ordered: bool = True) -> tuple[Any, Index]:
+    """Return ``index.kneighbors(codes, k)`` for one row of `codes`, in any order unless `ordered`.
+
+    `k` is at most the number of rows of the index.
+    """
     exact = type(index) is HammingIndex and index.kind == "exact" and index.metric == "hamming"
     if exact and codes.shape[1] == index._rows.width and codes.shape[1] % 8 == 0:
-        found = nearest_to_one(index._rows, codes.view(np.uint64), k)
+        found = nearest_to_one(index._rows, codes.view(np.uint64), k, ordered)
         if found is not None:
             return found
     distances, ids = index.kneighbors(codes, k)
     return distances, ids
+
+
+def _plain(vectors: Any) -> npt.NDArray:
+    """Return the same numbers, read-only, so that memory maps and arrays have the same compiled type."""
+    found = np.ascontiguousarray(np.asarray(vectors)).view()
+    found.flags.writeable = False
+    return found
+
+
+def _nearest_by_angle(
+    kept: npt.NDArray, rows: Index, vectors: Any, ids: Index, k: int
+) -> tuple[Floats, Floats, Index] | None:
+    """Return the distances, cosines and ids, each (1, k), of the rows of `kept` nearest to one vector by `by_angle`.
+
+    Return None if the vectors do not fit together.
+    """
+    if vectors.shape[1:] != kept.shape[1:] or vectors.dtype != kept.dtype:
+        return None
+    distances, cosines, found = np.empty((1, k)), np.empty((1, k)), np.empty((1, k), np.int64)
+    filled = _fill_by_angle(kept, rows, np.ascontiguousarray(vectors), ids[0], distances, cosines, found)
+    return (distances, cosines, found) if filled else None
+
+
+@njit()
+def _fill_by_angle(kept, rows, vectors, ids, distances, cosines, found):  # type: ignore[no-untyped-def]
+    for row in rows[0]:
+        if not 0 <= row < len(kept):  # the products do not look at bounds
+            return False
+    products, values, at = np.empty(rows.shape, kept.dtype), np.empty(len(ids)), np.empty(found.shape[1], np.int64)
+    multiply_chosen(kept, rows, vectors, products)
+    for j in range(len(ids)):
+        values[j] = np.sqrt(max(2.0 - 2.0 * np.float64(products[0, j]), 0.0))
+    _fill_smallest(values, ids, distances, found, at)
+    for i in range(len(at)):
+        cosines[0, i] = products[0, at[i]]
+    return True
 
 
 def _steps(model: Any) -> Iterator[Any]:

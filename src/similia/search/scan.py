@@ -36,10 +36,11 @@ _WORDS_OF_A_THREAD = 2**20  # minimum number of words that a thread compares: st
 _PADDED = 2**12  # rows padded to whole words at a time, if their length is not a multiple of 8 bytes
 _HITS = 2**16  # rows within the radius returned at a time
 _WAITING = 2**12  # rows that wait for the heap
+_SAMPLED, _MORE = 32, 7  # of the rows, the share that is looked at first, for so many of the nearest more than expected
 _FEW = 2  # for fewer queries, transposing a tile costs more than it saves
 _FAR, _LAST = 2**31 - 1, 2**63 - 1
 _ONE, _TWO = np.uint64(1), np.uint64(2)
-_GROUP = 4  # rows that one query is compared with at once
+_GROUP, _GROUPS = 4, 32  # rows that one query is compared with at once, and groups of them with one near enough
 
 Distances = npt.NDArray[np.int32]
 
@@ -79,8 +80,13 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
     return found[0] if len(found) == 1 else best(list(found.values()), k)
 
 
-def nearest_to_one(rows: Rows, query: npt.NDArray[np.uint64], k: int) -> tuple[npt.NDArray[np.int32], Ids] | None:
-    """Return what `nearest` does for one query (1, n_words), or None if it needs threads or padded codes."""
+def nearest_to_one(
+    rows: Rows, query: npt.NDArray[np.uint64], k: int, ordered: bool = True
+) -> tuple[Distances, Ids] | None:
+    """Return what `nearest` does for one query (1, n_words), in any order unless `ordered`.
+
+    Return None if that needs threads or padded codes.
+    """
     words = rows.words()
     if not words or rows.n_rows > _grain(query):
         return None
@@ -90,15 +96,16 @@ def nearest_to_one(rows: Rows, query: npt.NDArray[np.uint64], k: int) -> tuple[n
     bound.fill(_FAR)
     for part, part_ids, dead in words:
         _scan_for_one(part, part_ids, dead, query[0], bound, distances[0], ids[0])
-    sort_heaps(distances, ids)
+    if ordered:
+        sort_heaps(distances, ids)
     return distances, ids
 
 
-def smallest(values: npt.NDArray[np.float64], ids: Ids, k: int) -> tuple[npt.NDArray[np.float64], Ids]:
-    """Return the `k` smallest of `values` (none is NaN) and their ids, both (1, k), ordered by value, then id."""
-    least, found = np.empty((1, k)), np.empty((1, k), np.int64)
-    _fill_smallest(values, ids, least, found)
-    return least, found
+def smallest(values: npt.NDArray[np.float64], ids: Ids, k: int) -> npt.NDArray[np.int64]:
+    """Return the positions (k,) of the `k` smallest of `values` (none is NaN), ordered by value, then by id."""
+    least, found, at = np.empty((1, k)), np.empty((1, k), np.int64), np.empty(k, np.int64)
+    _fill_smallest(values, ids, least, found, at)
+    return at
 
 
 def best(found: Sequence[tuple[Any, Ids]], k: int) -> tuple[Any, Ids]:
@@ -198,37 +205,63 @@ def _scan_nearest(words, ids, dead, queries, bounds, distances, found, tile):  #
 def _scan_for_one(words, ids, dead, query, bounds, distances, found):  # type: ignore[no-untyped-def]
     """Put the rows nearest to one query into the heap (`distances`, `found`); `bounds` is as in `_scan_nearest`.
 
+    If many rows are wanted, the first rows tell a distance within which there are probably enough, so that fewer rows
+    wait. Should there be too few, all rows are compared again, without this guess.
+    """
+    k, some = len(distances), len(words) // _SAMPLED
+    few = 3 * k // (2 * _SAMPLED) + _MORE
+    if distances[0] == _FAR and few < k // 2 and some >= _WAITING // 4:
+        guess, nearest, ids_of_nearest = bounds.copy(), np.full(few, _FAR, np.int32), np.full(few, _LAST)
+        _compare(words[:some], ids[:some], dead[:some], query, guess, nearest, ids_of_nearest)
+        unlike, guess[0] = nearest[0] >= bounds[0], min(bounds[0], nearest[0])
+        if _compare(words, ids, dead, query, guess, distances, found) >= k or unlike:
+            bounds[0] = min(bounds[0], guess[0])
+            return
+        distances[:], found[:] = _FAR, _LAST
+    _compare(words, ids, dead, query, bounds, distances, found)
+
+
+@njit()
+def _compare(words, ids, dead, query, bounds, distances, found):  # type: ignore[no-untyped-def]
+    """Do the work of `_scan_for_one`; return how many rows are within the last bound.
+
     Counts of the distances seen so far tell beyond which distance no row can be among the nearest. The rows within it
     wait in `rows`, and most are dropped again, when better ones have lowered the bound, before they reach the heap.
     Four rows are compared at once if their words fill registers; only if one is within the bound is each looked at.
     """
     n_words, k = len(query), len(distances)
     flat, seen = words.reshape(-1), np.zeros(64 * n_words + 1, np.int32)
-    rows, counts = np.empty(_WAITING + _GROUP, np.int64), np.empty(_WAITING + _GROUP, np.int32)
+    size = _WAITING + _GROUP * _GROUPS
+    rows, counts = np.empty(size, np.int64), np.empty(size, np.int32)
     bound = min(bounds[0], distances[0], np.int32(64 * n_words))
     repeated = np.empty(max(lane.WORDS, n_words), np.uint64)
     for word in range(len(repeated)):
         repeated[word] = query[word % n_words]
     fit = len(words) - len(words) % _GROUP if n_words in (1, 2) or n_words % lane.WORDS == 0 else 0
-    sums = np.empty(_GROUP, np.uint64)
+    sums, starts = np.empty(_GROUP * _GROUPS, np.uint64), np.empty(_GROUPS, np.int64)
     first = n = total = 0
-    while first < len(words):
-        if first < fit:
-            first = _next_group(flat, first, fit, repeated, n_words, np.int64(bound), sums)
-        last = min(first + _GROUP, len(words))
-        for row in range(first, last):
-            if first < fit:
-                count = np.int32(sums[row - first])
-            else:
-                count = np.int32(_distance(flat, np.uint64(row) * np.uint64(n_words), query, np.uint64(n_words)))
+    while first < fit:
+        if n_words == lane.WORDS:  # a constant, which makes a faster loop
+            first, n_groups = _next_groups(flat, first, fit, repeated, lane.WORDS, np.int64(bound), sums, starts)
+        else:
+            first, n_groups = _next_groups(flat, first, fit, repeated, n_words, np.int64(bound), sums, starts)
+        for at in range(_GROUP * n_groups):
+            count, row = np.int32(sums[at]), starts[at // _GROUP] + at % _GROUP
             if count <= bound and not dead[row]:
                 rows[n], counts[n] = row, count
                 n, total, bound = _noted(n, total, bound, count, k, seen)
         if n >= _WAITING:
             n = _offer(rows, counts, n, bound, ids, distances, found)
-        first = last
+    for row in range(fit, len(words)):
+        count = np.int32(_distance(flat, np.uint64(row) * np.uint64(n_words), query, np.uint64(n_words)))
+        if count <= bound and not dead[row]:
+            rows[n], counts[n] = row, count
+            n, total, bound = _noted(n, total, bound, count, k, seen)
+            if n >= _WAITING:
+                n = _offer(rows, counts, n, bound, ids, distances, found)
     _offer(rows, counts, n, bound, ids, distances, found)
     bounds[0] = min(bounds[0], bound)
+    return total
 
 
 @njit()
@@ -245,42 +278,19 @@ def _distance(flat, at, query, n_words):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _next_group(flat, first, stop, query, n_words, bound, sums):  # type: ignore[no-untyped-def]
-    """Return the first of rows ``first, first + 4, ...`` that begins four rows with one within `bound`, or `stop`.
+def _next_groups(flat, first, stop, query, n_words, bound, sums, starts):  # type: ignore[no-untyped-def]
+    """Collect groups of four rows of which at least one is within `bound`, from `first` on, until `starts` is full.
 
-    Rows have 1, 2 or a multiple of 4 words; `query` is repeated to 4 words at least. The distances of the four rows are
-    written to `sums`.
+    Return where to go on, and the number of groups. Their first rows are written to `starts`, the distances of the four
+    rows of each to `sums`. Rows have 1, 2 or a multiple of 4 words; `query` is repeated to 4 words at least.
     """
-    own = lane.load_words(query, 0)
-    if n_words == 1:
-        for row in range(first, stop, _GROUP):
-            a = lane.differing_bits(own, lane.load_words(flat, row))
-            if lane.any_at_most(a, bound):
-                lane.store(sums, 0, a)
-                return row
-    elif n_words == 2:
-        for row in range(first, stop, _GROUP):
-            a = lane.differing_bits(own, lane.load_words(flat, 2 * row))
-            b = lane.differing_bits(own, lane.load_words(flat, 2 * row + 4))
-            a = lane.sums_of_pairs(a, b)  # of rows 0, 2, 1, 3
-            if lane.any_at_most(a, bound):
-                lane.store(sums, 0, a)
-                sums[1], sums[2] = sums[2], sums[1]
-                return row
-    elif n_words == 4:
-        for row in range(first, stop, _GROUP):
-            a = lane.differing_bits(own, lane.load_words(flat, 4 * row))
-            b = lane.differing_bits(own, lane.load_words(flat, 4 * row + 4))
-            c = lane.differing_bits(own, lane.load_words(flat, 4 * row + 8))
-            d = lane.differing_bits(own, lane.load_words(flat, 4 * row + 12))
-            a = lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d))
-            if lane.any_at_most(a, bound):
-                lane.store(sums, 0, a)
-                return row
-    else:
-        for row in range(first, stop, _GROUP):
-            at = row * n_words
-            a = lane.differing_bits(own, lane.load_words(flat, at))
+    own, n = lane.load_words(query, 0), 0
+    for row in range(first, stop, _GROUP):
+        at = row * n_words
+        a = lane.differing_bits(own, lane.load_words(flat, at))
+        if n_words == 2:
+            a = lane.sums_of_pairs(a, lane.differing_bits(own, lane.load_words(flat, at + 4)))  # of rows 0, 2, 1, 3
+        elif n_words > 2:
             b = lane.differing_bits(own, lane.load_words(flat, at + n_words))
             c = lane.differing_bits(own, lane.load_words(flat, at + 2 * n_words))
             d = lane.differing_bits(own, lane.load_words(flat, at + 3 * n_words))
@@ -291,10 +301,15 @@ def _next_group(flat, first, stop, query, n_words, bound, sums):  # type: ignore
                 c = lane.plus(c, lane.differing_bits(more, lane.load_words(flat, at + 2 * n_words)))
                 d = lane.plus(d, lane.differing_bits(more, lane.load_words(flat, at + 3 * n_words)))
             a = lane.sums_of_halves(lane.sums_of_pairs(a, b), lane.sums_of_pairs(c, d))
-            if lane.any_at_most(a, bound):
-                lane.store(sums, 0, a)
-                return row
-    return stop
+        if lane.any_at_most(a, bound):
+            lane.store(sums, _GROUP * n, a)
+            if n_words == 2:
+                sums[_GROUP * n + 1], sums[_GROUP * n + 2] = sums[_GROUP * n + 2], sums[_GROUP * n + 1]
+            starts[n] = row
+            n += 1
+            if n == len(starts):
+                return row + _GROUP, n
+    return stop, n
 
 
 @njit()
@@ -319,14 +334,18 @@ def _offer(rows, counts, n, bound, ids, distances, found):  # type: ignore[no-un
 
 
 @njit()
-def _fill_smallest(values, ids, least, found):  # type: ignore[no-untyped-def]
-    """Fill `least` and `found`, both (1, k), with the k smallest pairs (value, id), in ascending order."""
+def _fill_smallest(values, ids, least, found, at):  # type: ignore[no-untyped-def]
+    """Fill `least` and `found`, both (1, k), with the k smallest pairs (value, id), ascending, `at` with positions."""
     least[0], found[0] = np.inf, _LAST
     for j in range(len(values)):
         value, id_ = values[j], ids[j]
         if value < least[0, 0] or (value == least[0, 0] and id_ < found[0, 0]):
             replace_last(least[0], found[0], value, id_)
     sort_heaps(least, found)
+    for i in range(len(at)):
+        at[i] = 0
+        while ids[at[i]] != found[0, i]:
+            at[i] += 1
 
 
 @njit()

@@ -523,7 +523,8 @@ class SimilaritySearch(BaseEstimator):
         self.index_ = twin_of(self.index_).add(codes, ids)
         self.ids_ = np.concatenate([self.ids_, self.index_.ids[len(self.ids_) :]])
         self.objects_, self.vectors_ = objects, vectors
-        self._known = self._order = self._plan = None
+        self._known = self._order = None
+        self._plan = OneQuery(self, self._metric())
         return self
 
     def _encode(self, X: Any) -> tuple[Any, npt.NDArray[np.float32] | None]:
