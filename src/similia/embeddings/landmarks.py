@@ -1,4 +1,4 @@
-"""Choose landmarks, one small function for each strategy; kernel and distance matrices of objects and landmarks.
+"""Choose landmarks: one small function for each strategy.
 
 A strategy is a function ``f(gram, n_components, rng)`` that returns the positions of at most `n_components` landmarks:
 an int64 array of distinct numbers, in the order of choice (``ensemble``: a list of such arrays). `rng` is a numpy
@@ -18,6 +18,7 @@ name           probability that an object is chosen                      kernel 
 
 ``kmeans++`` and ``rpcholesky`` return fewer landmarks if these already explain every object up to rounding.
 
+Below the names that are public stands what they and other embeddings and learners need of kernel and distance matrices.
 The landmark strategies and ``Nystroem.fit`` read kernel values only through a `Gram`, which returns a block of given
 rows and columns, whole columns, or the diagonal. The n x n matrix is never formed.
 
@@ -51,6 +52,7 @@ from similia.objects.sequences import at_least_one
 from similia.similarity import Kernel, as_objects, evaluate, precision, self_values
 from similia.sources.dask import Distributed
 
+__all__ = ["adaptive", "ensemble", "kmeans_plusplus", "leverage", "rpcholesky", "uniform"]  # the strategies
 Index = npt.NDArray[np.int64]
 Numbers = npt.ArrayLike | range  # positions of objects, for messages
 Floats = npt.NDArray[np.float64]
