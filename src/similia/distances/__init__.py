@@ -18,7 +18,7 @@ _HOMES = {
 _BUILT_IN = {name: home for home, names in _HOMES.items() for name in names}
 _NAMES = {
     **_BUILT_IN,
-    "Distance": "similia.similarity", "Facts": "similia.similarity", "FromFunction": "similia.similarity",
+    "Distance": "similia.similarity", "Facts": "similia.similarity", "FromFunction": "from_function",
     "mmd2": "mmd", "two_sample_test": "mmd", "TwoSampleResult": "mmd",
 }  # fmt: skip
 __all__ = [*_NAMES, "facts_table"]

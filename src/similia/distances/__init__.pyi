@@ -19,7 +19,7 @@ from similia.distances.sets import Wasserstein as Wasserstein
 from similia.distances.mmd import MMD as MMD
 from similia.similarity import Distance as Distance
 from similia.similarity import Facts as Facts
-from similia.similarity import FromFunction as FromFunction
+from similia.distances.from_function import FromFunction as FromFunction
 from similia.distances.mmd import mmd2 as mmd2
 from similia.distances.mmd import two_sample_test as two_sample_test
 from similia.distances.mmd import TwoSampleResult as TwoSampleResult

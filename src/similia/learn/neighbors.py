@@ -24,6 +24,7 @@ from similia.core.errors import BadPairValue
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
 from similia.core.validation import at_most, check_choice, check_positive_int, check_radius, check_vectors, is_table
+from similia.distances.from_function import FromFunction
 from similia.embeddings.landmarks import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
@@ -31,7 +32,6 @@ from similia.objects.sequences import at_least_one
 from similia.objects.tables import holds_numbers, is_frame
 from similia.similarity import (
     ComparesObjects,
-    FromFunction,
     Kernel,
     Pairwise,
     check_direction,
