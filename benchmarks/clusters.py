@@ -6,13 +6,10 @@ aeon and tslearn. Training and test part are joined, each series is standardised
 `CHOSEN`; so the index is also given for the other 16. `KernelKMeans` makes ten starts, its default; the rivals make
 one, as each start costs them the same again. Everyone gets all cores, and calls are warm.
 
-The rivals' k-means by DTW would take hours on large sets: a round costs n L^2 for n series of length L, times the
-number of clusters or of steps to a barycentre. If n L^2 is above 20 million, tslearn learns its centres from a random
-part of a set for which it is 20 million, aeon from one of 5 million, and both from at least five series for each
-cluster. All other series get the nearest centre. The time is that of learning, times n over the number of series in the
-part: a round is linear in n, and the number of rounds is taken to be the same. A line is printed as soon as a set is
-done, the cheapest first; it says which sets were cut. All of them take hours. The large collection is SyntheticControl,
-each of whose 600 series occurs 500 times with normal noise of standard deviation 0.3::
+A round of the rivals' k-means by DTW costs n L^2 for n series of length L, times the number of clusters or of steps to
+a barycentre. All rivals run on the 12 sets for which n L^2 is at most 20 million, which takes about an hour; the others
+would take many. A line is printed as soon as a set is done, the cheapest first. The large collection is
+SyntheticControl, each of whose 600 series occurs 500 times with normal noise of standard deviation 0.3::
 
     SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py
     SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py SmoothSubspace Wine
@@ -41,8 +38,7 @@ SETS = (
     *("FacesUCR", "FiftyWords", "Herring", "LargeKitchenAppliances", "ScreenType", "SonyAIBORobotSurface2"),
     *("SwedishLeaf", "WordSynonyms", *CHOSEN),
 )
-MOST_CELLS, LEAST_MEMBERS = 20_000_000, 5  # n L^2 of the part of a set from which rivals learn centres by DTW
-FEW_CELLS = 5_000_000  # the same for aeon, on sets that are cut
+MOST_CELLS = 20_000_000  # n L^2 of the largest set on which the rivals run
 COPIES = 500
 SEEDS = 3  # of ours and of Euclidean k-means; rivals, which take minutes, get one
 
@@ -65,14 +61,11 @@ labels, seconds = {}, {}
 for maker, make in makers.items():
     shaped = X[:, None] if maker.startswith("aeon") else X[:, :, None]
     make(2).fit(shaped[:6, :, :12] if maker.startswith("aeon") else shaped[:6, :12])
-    part = data[maker.split()[0]] if "DTW" in maker else np.arange(len(X))
     start = time.perf_counter()
-    model = make(k).fit(shaped[part])
-    seconds[maker] = (time.perf_counter() - start) * len(X) / len(part)
-    if getattr(model, "labels_", None) is None:
-        labels[maker] = np.zeros(len(X))  # a cluster was empty at each attempt
-    else:
-        labels[maker] = np.asarray(model.labels_ if len(part) == len(X) else model.predict(shaped))
+    model = make(k).fit(shaped)
+    seconds[maker] = time.perf_counter() - start
+    found = getattr(model, "labels_", None)  # None if a cluster was empty at each attempt
+    labels[maker] = np.zeros(len(X)) if found is None else np.asarray(found)
 np.savez(sys.argv[2], **labels)
 print(json.dumps({"seconds": seconds, "versions": {"tslearn": tslearn.__version__, "aeon": aeon.__version__}}))
 """
@@ -94,7 +87,7 @@ def run(names: tuple[str, ...] = SETS) -> list[Row]:
         seconds[name] = (time.perf_counter() - start) / SEEDS
         flat = [KMeans(k, n_init=10, random_state=seed).fit(X).labels_ for seed in range(SEEDS)]
         found["scikit-learn k-means"][name] = _index(y, flat)
-        theirs = _rivals(rival, X, y) if rival else {}
+        theirs = _rivals(rival, X, y) if rival and X.size * X.shape[1] <= MOST_CELLS else {}
         for maker, (index, time_taken) in theirs.items():
             found.setdefault(maker, {})[name] = index
             taken.setdefault(maker, {})[name] = time_taken
@@ -108,26 +101,20 @@ def run(names: tuple[str, ...] = SETS) -> list[Row]:
     for maker, indices in found.items():
         rows += _compared(maker, ours, indices)
         if maker in taken:
-            ratio = sum(taken[maker].values()) / sum(seconds.values())
+            ratio = sum(taken[maker].values()) / sum(seconds[name] for name in taken[maker])
             goal = None if maker.startswith("tslearn") and maker.endswith("k-shape") else 20
-            rows.append(Row(f"clusters of {len(ours)} UCR sets: speed", maker, ratio, at_least=goal))
+            rows.append(Row(f"clusters of {len(indices)} UCR sets: speed", maker, ratio, at_least=goal))
     return rows + _many() if names == SETS else rows
 
 
 def _rivals(rival: Rival, X: npt.NDArray, y: npt.NDArray) -> dict[str, tuple[float, float]]:
     """Return each rival's index, and its seconds for a set."""
-    k = len(np.unique(y))
-    parts = {"tslearn": _part(X, k, MOST_CELLS), "aeon": _part(X, k, FEW_CELLS)}
-    if len(parts["tslearn"]) == len(X):
-        parts["aeon"] = parts["tslearn"]
-    told, labels = rival.run(RIVAL, parts | {"X": X, "k": np.array(k)}, cpu_count())
+    told, labels = rival.run(RIVAL, {"X": X, "k": np.array(len(np.unique(y)))}, cpu_count())
     found = {}
     for maker, seconds in told["seconds"].items():
         library, _, method = maker.partition(" ")
         titled = f"{library} {told['versions'][library]} {method}"
         found[titled] = _index(y, [labels[maker]]), seconds
-    if len(parts["aeon"]) < len(X):
-        print(f"rivals' k-means learn from {len(parts['tslearn'])}, {len(parts['aeon'])} of {len(X)}:", end=" ")
     return found
 
 
@@ -141,12 +128,6 @@ def _compared(titled: str, ours: dict[str, float], theirs: dict[str, float]) -> 
             what = f"clusters of {len(names)} UCR sets{which}: mean adjusted Rand index"
             rows.append(Row(what, titled, float(ratio), at_least=1))
     return rows
-
-
-def _part(X: npt.NDArray, k: int, cells: int) -> npt.NDArray[np.int64]:
-    """Return the series from which a rival learns centres by DTW: all, or as many random ones as `cells` allow."""
-    size = max(cells // X.shape[1] ** 2, LEAST_MEMBERS * k)
-    return np.sort(np.random.default_rng(0).permutation(len(X))[:size])
 
 
 def _many() -> list[Row]:

@@ -3,10 +3,11 @@
 Texts: 200,000 bases, each three messages of sms_spam, and five variants of each, in which each word is changed with a
 probability drawn between 1 and 20 %. Similarity: min-max kernel of counts of shingles of 5 letters, at least 0.7. The
 rivals get a sample of the texts, and their time is scaled up linearly, which is in their favour. `rensa` compares its
-candidates by sets of shingles in Python. DNA: 40,000 families of five stretches of 100 letters with up to 10 edits.
-Recall: of the pairs of 200 objects with all others, compared one by one::
+candidates by sets of shingles in Python; `text-dedup` takes shingles of words, compares no candidates, and writes
+groups. DNA: 40,000 families of five stretches of 100 letters with up to 10 edits. Recall: of the pairs of 200 objects
+with all others, compared one by one::
 
-    SIMILIA_DATA=... SIMILIA_CHEM_PYTHON=... python benchmarks/duplicates.py
+    SIMILIA_DATA=... SIMILIA_CHEM_PYTHON=... SIMILIA_TEXT_DEDUP_PYTHON=... python benchmarks/duplicates.py
 """
 
 from __future__ import annotations
@@ -65,6 +66,22 @@ print(json.dumps({"seconds": time.perf_counter() - start, "pairs": len(found)}))
 np.savez(sys.argv[2], n=len(found))
 """
 
+TEXT_DEDUP = """
+import json, sys, tempfile, time
+import datasets, numpy as np
+from text_dedup import minhash
+texts, k, t = np.load(sys.argv[1])["X"].tolist(), sys.argv[3], sys.argv[4]
+with tempfile.TemporaryDirectory() as folder:
+    datasets.Dataset.from_dict({"text": texts}).save_to_disk(f"{folder}/in")
+    options = ["--path", f"{folder}/in", "--local", "--column", "text", "--output", f"{folder}/out"]
+    options += ["--cache_dir", folder, "--ngram", k, "--threshold", t, "--num_perm", "128"]
+    start = time.perf_counter()
+    minhash.main(options, standalone_mode=False)
+    seconds = time.perf_counter() - start
+np.savez(sys.argv[2], n=0)
+print(json.dumps({"seconds": seconds}))
+"""
+
 
 def run() -> list[Row]:
     """Return recall, speed and memory of `near_duplicates`, and the speed of rivals."""
@@ -86,8 +103,15 @@ def _texts(_folder: object) -> list[Row]:
         Row(f"{what}: wrong pairs", "1", wrong, at_most=0),
         Row(f"{what}: memory beside the texts", "1 byte for each letter", memory),
     ]
-    rival = Rival("SIMILIA_CHEM_PYTHON")
-    for name, code in (("datasketch, not verified", DATASKETCH), ("rensa, verified", RENSA)) if rival else ():
+    rivals = {
+        "datasketch, not verified": ("SIMILIA_CHEM_PYTHON", DATASKETCH),
+        "rensa, verified": ("SIMILIA_CHEM_PYTHON", RENSA),
+        "text-dedup, groups by words": ("SIMILIA_TEXT_DEDUP_PYTHON", TEXT_DEDUP),
+    }
+    for name, (variable, code) in rivals.items():
+        rival = Rival(variable)
+        if not rival:
+            continue
         told, _ = rival.run(code, {"X": np.array(texts[:N_RIVAL])}, K, THRESHOLD)
         ratio = told["seconds"] * N_TEXTS / N_RIVAL / seconds
         goal = 20 if name.startswith("data") else 1

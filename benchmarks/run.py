@@ -59,6 +59,7 @@ interpreters of their own, which these variables name; rows whose rival is missi
 | `SIMILIA_RIVALS_PYTHON` | `aeon`, `tslearn`, `dtaidistance`, `torch` |
 | `SIMILIA_STUMPY_PYTHON` | `stumpy` |
 | `SIMILIA_CHEM_PYTHON` | `datasketch`, `rensa` |
+| `SIMILIA_TEXT_DEDUP_PYTHON` | `text-dedup` |
 | `SIMILIA_EMLEARN_PYTHON` | `emlearn` |
 | `SIMILIA_HDCC` | a folder, not an interpreter: `pereverges/hdcc` at commit 0d8e57c |
 | `SIMILIA_PYNNDESCENT_PYTHON` | `pynndescent` |

@@ -245,11 +245,12 @@ def _compare(words, ids, dead, query, bounds, distances, found):  # type: ignore
             first, n_groups = _next_groups(flat, first, fit, repeated, lane.WORDS, np.int64(bound), sums, starts)
         else:
             first, n_groups = _next_groups(flat, first, fit, repeated, n_words, np.int64(bound), sums, starts)
-        for at in range(_GROUP * n_groups):
-            count, row = np.int32(sums[at]), starts[at // _GROUP] + at % _GROUP
-            if count <= bound and not dead[row]:
-                rows[n], counts[n] = row, count
-                n, total, bound = _noted(n, total, bound, count, k, seen)
+        for group in range(n_groups):
+            for j in range(_GROUP):
+                count, row = np.int32(sums[_GROUP * group + j]), starts[group] + j
+                if count <= bound and not dead[row]:
+                    rows[n], counts[n] = row, count
+                    n, total, bound = _noted(n, total, bound, count, k, seen)
         if n >= _WAITING:
             n = _offer(rows, counts, n, bound, ids, distances, found)
     for row in range(fit, len(words)):
