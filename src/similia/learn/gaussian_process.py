@@ -99,9 +99,17 @@ class GaussianProcess(KernelMachine):
         """Return k(x, x) of m objects, shape (m,)."""
         return diagonal(self.kernel_, read_objects(self, self.kernel_, X, reset=False))
 
+    def _best_by_landmarks(
+        self, grid: KernelGrid, combinations: list[Any], n_landmarks: int, evidence: Callable[[Nystroem, Any], float]
+    ) -> Any:
+        """Return the combination of largest evidence, where all are compared at the same landmarks."""
+        triples = [combination[:3] for combination in combinations]
+        found = grid.at_common_landmarks(triples, n_landmarks, self.random_state)
+        return combinations[int(np.argmax([evidence(embedding, objects) for embedding, objects in found]))]
+
 
 class Candidate(NamedTuple):
-    """A kernel to try, objects in its layout, its combination of parameters, and targets with the mean 0."""
+    """A kernel to try, objects in its layout, its combination of parameters, and the targets."""
 
     kernel: Any
     objects: Any
@@ -145,10 +153,11 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     parameters : dict of str to list, optional
         Parameters of the kernel and the values to try, as for scikit-learn's `ParameterGrid`: ``{"k": [2, 3, 4]}``.
         `fit` takes the combination with the largest evidence (the likelihood of the targets), without cross-validation.
-        If the kernel is a `Sum` or `Product`, combinations share the Gram matrices of the parts that they leave as they
-        are. For a `Sum`, ``{"weights": "auto"}`` finds the weights by the gradient of the evidence. This needs a fit to
-        all pairs of objects, and an eigendecomposition for each of 20 to 40 steps. The weights make the mean k(x, x) of
-        the training objects 1, and the weight of a part that does not help is 0.
+        If the kernel is a `Sum` or `Product`, combinations share the kernel values of the parts that they leave as they
+        are. With landmarks, all combinations are compared at the same landmarks, and the best one is then fitted with
+        landmarks of its own. For a `Sum`, ``{"weights": "auto"}`` finds the weights by the gradient of the evidence.
+        This needs a fit to all pairs of objects, and an eigendecomposition for each of 20 to 40 steps. The weights make
+        the mean k(x, x) of the training objects 1, and the weight of a part that does not help is 0.
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the targets. "auto" estimates it.
     n_landmarks : int, None or "auto", default="auto"
@@ -230,8 +239,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     Notes
     -----
     With several combinations, Gram matrices of parts are kept as long as they fit into ``config(max_memory=...)``
-    beside the five. The search for weights starts from equal shares of the parts in the mean k(x, x) or, if that has a
-    larger evidence, from one part almost alone. It ends in a local maximum.
+    beside the five; with landmarks, the same holds for the kernel values between all objects and the landmarks. The
+    search for weights starts from equal shares of the parts in the mean k(x, x) or, if that has a larger evidence, from
+    one part almost alone. It ends in a local maximum.
 
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
@@ -292,27 +302,50 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
             hint = '; "auto" estimates it; for exact targets, give a thousandth of their standard deviation'
             noise = check_positive(self.noise, "noise", hint=hint)
         check_choice(self.hyperparameters, "hyperparameters", ("integrated", "maximized"))
-        choice = integrated if self.hyperparameters == "integrated" else most_likely
+        estimate = partial(integrated if self.hyperparameters == "integrated" else most_likely, noise=noise)
         grid, best = KernelGrid(self.kernel, self.parameters), None
         steps = track(range(2 * len(grid) + 1), "Gaussian process", 2 * len(grid) + 1)
         with closing(steps), one_blas_thread():  # so that the choice does not depend on the number of threads
-            for kernel, objects, values in grid.read(self, X):
-                n = at_least_one(objects)
-                targets = checked_numbers(y, n, "GaussianProcessRegressor")
-                self._check_targets(targets, noise)
-                candidate = Candidate(kernel, objects, values, targets - targets.mean())
-                found = self._fitted(grid, candidate, partial(choice, noise=noise), steps)
+            candidates = (self._candidate(y, noise, *combination) for combination in grid.read(self, X))
+            for candidate in self._worth_a_fit(grid, candidates, estimate, steps):
+                found = self._fitted(grid, candidate, estimate, steps)
                 if best is None or found.posterior.evidence > best.posterior.evidence:
                     best = found
                 del found
             assert best is not None
             next(steps)
             posterior, prior, self.kernel_, objects = best
-            self.objects_, self.indices_ = (objects, np.arange(n)) if prior.kept is None else prior.kept
+            targets = candidate.targets
+            self.objects_, self.indices_ = (objects, np.arange(prior.n)) if prior.kept is None else prior.kept
             self._keep(posterior, prior, targets, noise)
             mean, self.loo_std_ = left_out(prior, posterior.grid)
         self.targets_, self.loo_mean_ = targets, mean + targets.mean()
         return self
+
+    def _candidate(self, y: Any, noise: float | None, kernel: Any, objects: Any, values: dict[str, Any]) -> Candidate:
+        targets = checked_numbers(y, at_least_one(objects), "GaussianProcessRegressor")
+        self._check_targets(targets, noise)
+        return Candidate(kernel, objects, values, targets)
+
+    def _worth_a_fit(
+        self, grid: KernelGrid, candidates: Iterator[Candidate], estimate: Estimate, steps: Iterator[int]
+    ) -> Iterator[Candidate]:
+        """Yield the candidates to fit: all of them or, with landmarks, the one that is best at common landmarks."""
+        first = next(candidates)
+        m = self._number_of_landmarks(len(first.targets))
+        if m is None or grid.open or len(grid) == 1:
+            yield first
+            yield from candidates
+            return
+
+        def evidence(embedding: Nystroem, objects: Any) -> float:
+            next(steps)
+            return estimate(Landmarks(embedding, objects, centred(first.targets))).evidence
+
+        yield self._best_by_landmarks(grid, [first, *candidates], m, evidence)
+
+    def _number_of_landmarks(self, n: int) -> int | None:
+        return number_of_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
 
     def _check_targets(self, targets: Floats, noise: float | None) -> None:
         n = len(targets)
@@ -329,9 +362,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
     def _fitted(self, grid: KernelGrid, candidate: Candidate, estimate: Estimate, steps: Iterator[int]) -> Fitted:
         """Return the fit of one kernel of the grid, which takes two `steps`."""
-        kernel, objects, values, y = candidate
-        n = len(y)
-        m = number_of_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
+        (kernel, objects, values), y = candidate[:3], centred(candidate.targets)
+        n, m = len(y), self._number_of_landmarks(len(y))
         next(steps)
         if m:
             if grid.open:
@@ -659,6 +691,10 @@ def _best_of_part(part: Any, start: int, model: GaussianProcessRegressor, n: int
     with part_of_more(lazy=True, start=start):
         chosen = model._most_improving(part, min(n, n_objects(part)), sign)
     return take(part, chosen), start + chosen
+
+
+def centred(targets: Floats) -> Floats:
+    return targets - targets.mean()
 
 
 def _winners(samples: Floats) -> Index:
