@@ -160,6 +160,43 @@ def test_a_kernel_that_is_zero_among_the_common_landmarks_gets_others():
     assert any(found)
 
 
+@pytest.mark.parametrize("kind", [sm.GaussianProcessRegressor, sm.GaussianProcessClassifier])
+def test_of_several_kernels_the_one_of_largest_evidence_is_fitted(kind, tmp_path):
+    X, y = strings(60)
+    y = y if kind is sm.GaussianProcessRegressor else np.where(y > y.mean(), "up", "down")
+    kernels = [Spectrum(k=5), pair(1, 2), Spectrum(k=2, normalize=True)]
+    model = kind(kernels, random_state=0).fit(X, y)
+    alone = [kind(kernel, random_state=0).fit(X, y) for kernel in kernels]
+    np.testing.assert_array_equal(model.evidences_, [one.log_marginal_likelihood_ for one in alone])
+    best = alone[int(np.argmax(model.evidences_))]
+    assert repr(model.kernel_) == repr(best.kernel_)
+    np.testing.assert_array_equal(model.predict(X), best.predict(X))
+    assert len(best.evidences_) == 0
+    plain = kind([Spectrum(k=5), Spectrum(k=2)], random_state=0).fit(X, y)
+    sm.save(plain, tmp_path / "m.similia")
+    again = sm.load(tmp_path / "m.similia")
+    np.testing.assert_array_equal(again.evidences_, plain.evidences_)
+    np.testing.assert_array_equal(again.predict(X), plain.predict(X))
+    assert repr(again.kernel) == repr(plain.kernel)
+
+
+@pytest.mark.parametrize("kind", [sm.GaussianProcessRegressor, sm.GaussianProcessClassifier])
+def test_several_kernels_are_compared_on_a_sample_with_all_kinds_of_targets(kind, monkeypatch):
+    monkeypatch.setattr("similia.learn.gaussian_process._SAMPLE", 20)
+    X, y = strings(101)
+    y = y if kind is sm.GaussianProcessRegressor else np.arange(101) == 40  # a class of one object
+    kernels = [Spectrum(k=1), Spectrum(k=2)]
+    model = kind(kernels, random_state=0).fit(X, y)
+    rows = np.sort(np.argsort(y, kind="stable")[[int(i) for i in np.linspace(0, 100, 20)]])
+    sample = [kind(kernel, random_state=0).fit([X[i] for i in rows], y[rows]) for kernel in kernels]
+    np.testing.assert_array_equal(model.evidences_, [one.log_marginal_likelihood_ for one in sample])
+    whole = kind(kernels[int(np.argmax(model.evidences_))], random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+    bags = pytest.importorskip("dask.bag")
+    there = clone(model).fit(bags.from_sequence(X, npartitions=3), y)
+    np.testing.assert_array_equal(there.evidences_, model.evidences_)
+
+
 def three_parts(n, seed):
     rng = np.random.default_rng(seed)
     factors = [rng.normal(size=(n, size)) for size in (n + 2, n, n + 5)]
@@ -234,12 +271,15 @@ def test_a_useless_part_gets_no_weight_and_a_saved_model_keeps_the_weights(tmp_p
         (sm.GaussianProcessRegressor(pair(), {"weights": "auto"}, n_landmarks=5), "set n_landmarks=None"),
         (sm.GaussianProcessClassifier(pair(), {"weights": "auto"}), "only GaussianProcessRegressor finds weights"),
         (sm.GaussianProcessRegressor(pair(), {"weights": [[1, 2, 3]]}), "one number for each of 2 kernels"),
+        (sm.GaussianProcessRegressor([]), "a list of one or more"),
+        (sm.GaussianProcessClassifier([Spectrum(), 3]), r"kernel\[1\] is 3"),
+        (sm.GaussianProcessRegressor([Spectrum()], {"k": [1]}), "with each combination into the list"),
         (sm.GaussianProcessRegressor(pair(), {"h__weights": [[1, 2]]}), "Invalid parameter 'h'"),
     ],
 )
 def test_what_has_no_weights_to_find_is_refused(model, words):
     X, y = strings(12)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         model.fit(X, y > y.mean() if hasattr(model, "predict_proba") else y)
 
 

@@ -68,7 +68,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
 
     Parameters
     ----------
-    kernel, parameters : callable, dict
+    kernel, parameters : callable or list of callables, dict
         As for `GaussianProcessRegressor`, but each value of `parameters` is a list. There are always landmarks: all
         combinations are compared at the same ones.
     n_landmarks : int, "auto" or None, default="auto"
@@ -84,6 +84,8 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         Sorted labels.
     kernel_ : callable
         The kernel with all its parameters set.
+    evidences_ : ndarray of float64, shape (n_kernels,)
+        As for `GaussianProcessRegressor`.
     scale_ : float
         Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` tries 11 factors
         and takes the one with the largest evidence (the likelihood of the labels).
@@ -136,7 +138,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         `X` may be a Dask collection: its workers compute the features, and the features of all objects are then loaded.
         """
         number_of_landmarks(self.n_landmarks, 1, 1)  # raises before any work
-        grid = KernelGrid(self.kernel, self.parameters)
+        grid = KernelGrid(self._chosen(X, y), self.parameters)
         if grid.open:
             remedy = "only GaussianProcessRegressor finds weights by gradients"
             raise BadParameter("parameters", "a dictionary of lists of values to try", "weights='auto'", remedy)
@@ -144,7 +146,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         with closing(steps), one_blas_thread():
             combinations = [*grid.read(self, X)]
             n = at_least_one(combinations[0][1])
-            self.classes_, codes = np.unique(checked_labels(y, n, two=True), return_inverse=True)
+            self.classes_, codes = np.unique(self._targets(y, n), return_inverse=True)
             machines = [1] if len(self.classes_) == 2 else [*range(len(self.classes_))]
             positives = [codes == number for number in machines]
             m = number_of_landmarks(self.n_landmarks, n, _LANDMARKS) or n
@@ -165,6 +167,9 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         with one_blas_thread():
             self.spreads_ = np.stack([_spread(one.hessian) for one in posteriors])
         return self
+
+    def _targets(self, y: Any, n: int) -> npt.NDArray:
+        return checked_labels(y, n, two=True)
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
