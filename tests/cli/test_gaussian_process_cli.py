@@ -63,7 +63,8 @@ def test_numbers_are_fitted_as_in_python(data, model, process, tmp_path):
     fitted = sm.load(model)
     np.testing.assert_array_equal(fitted.predict(POOL), process.predict(POOL))
     line = ("fit", data, "--text", "sequence", "--label", "yield", *PROCESS, *KERNEL, "-o", tmp_path / "again.similia")
-    poor = (*line[:-2], "-o", tmp_path / "poor.similia", "--kernel", "Spectrum(k=12)")  # no two words share a 12-mer
+    whole = "Product([Spectrum(k=12)])"  # no two words share 12 letters
+    poor = (*line[:-2], "-o", tmp_path / "poor.similia", "--kernel", whole)
     said = run(*line)
     assert "Gaussian process with the kernel Spectrum(k=1)" in said.output
     within = np.mean(np.abs(process.targets_ - process.loo_mean_) <= 1.96 * process.loo_std_)
