@@ -275,18 +275,16 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
                 found[rows] = metric.distances(take(X, rows), take(self.medoids_, [c]))[:, 0]
         return found
 
-    def _means(self, X: Any, labels: Index, random_state: Any = 0) -> Means:
-        """Embed objects as `similia.KernelKMeans` does, and return the means of the clusters that have members."""
-        X, metric = read_objects(self, self.similarity_, X, reset=False), self._metric()
-        size = min(_LANDMARKS, at_least_one(X))
-        embedding: Any = Nystroem(metric.function, size, random_state=random_state)
+    def _means(self, random_state: Any) -> Means:
+        """Embed the training objects as `similia.KernelKMeans` does, and return the means of the clusters."""
+        X, metric, n = self.neighbors_.objects_, self._metric(), len(self.labels_)
+        embedding: Any = Nystroem(metric.function, min(n, _LANDMARKS), random_state=random_state)
         if not metric.is_kernel:
-            embedding = D2KE(metric.function, size, Representatives(), random_state=random_state)
+            embedding = D2KE(metric.function, min(n, _LANDMARKS), Representatives(), random_state=random_state)
         Z = np.asarray(embedding.fit(X).transform(X), dtype=np.float64)
-        counts = np.bincount(labels[labels >= 0], minlength=self.n_clusters_)
-        centers = np.zeros((self.n_clusters_, Z.shape[1]))
-        for c in np.flatnonzero(counts).tolist():
-            centers[c] = Z[labels == c].mean(axis=0)
+        clusters = range(self.n_clusters_)
+        centers = np.array([Z[self.labels_ == c].mean(axis=0) for c in clusters]).reshape(-1, Z.shape[1])
+        counts = np.bincount(self.labels_[self.labels_ >= 0], minlength=self.n_clusters_)
         return Means(embedding, centers, counts, self.n_clusters_)
 
     def _metric(self) -> Metric:
