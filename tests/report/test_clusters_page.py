@@ -153,6 +153,7 @@ def test_noise_is_counted_and_is_no_cluster(dense: Any, tmp_path: Path) -> None:
     text, page = path.read_text(), Page(path)
     assert "<dt>noise</dt><dd>3<small>objects in no cluster</small>" in text
     assert "<dt>agreement</dt><dd>1.00<small>" in text
+    assert "noise counts as one cluster" in text
     assert "The medoid is the member nearest to the others of its cluster" in text
     assert "centre" not in re.sub("<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S)
     assert "How many clusters" not in text

@@ -263,12 +263,14 @@ def test_save_and_load(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("labels_", np.full(34, 2)),
-        ("labels_", np.zeros(33, np.int64)),
+        ("labels_", np.repeat([0, 1, 2], [15, 15, 4])),
+        ("labels_", np.repeat([0, 1, -2], [15, 15, 4])),
+        ("labels_", np.repeat([0, 1, -1], [15, 15, 3])),
         ("medoid_indices_", np.array([0, 34])),
         ("medoid_indices_", np.array([15, 0])),
         ("radii_", np.ones(1)),
         ("neighbors_", None),
+        ("neighbors_", sm.NearestNeighbors(LEVENSHTEIN)),
     ],
 )
 def test_damaged_files_are_refused(tmp_path, name, value):

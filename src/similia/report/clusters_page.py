@@ -123,7 +123,8 @@ def write_clusters(
     if found.noise:
         cards.append(("noise", f"{found.noise:,}", "objects in no cluster"))
     if classes is not None:
-        cards.append(("agreement", f"{adjusted_rand_score(classes, found.labels):.2f}", _AGREEMENT))
+        how = _AGREEMENT + (" (noise counts as one cluster)" if found.noise else "")
+        cards.append(("agreement", f"{adjusted_rand_score(classes, found.labels):.2f}", how))
     text = page(
         "page", title=title or f"Clusters of {context.seen.kind}", model=context.parts,
         parameters=without_addresses(model), cards=cards, sections=sections, data=data,

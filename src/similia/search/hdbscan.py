@@ -64,7 +64,7 @@ class Means(NamedTuple):
 
 def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     labels, medoids, k = state["labels_"], state["medoid_indices_"], sizes["k"]
-    known = len(labels) == state["neighbors_"].n_samples_fit_ and -1 <= labels.min() <= labels.max() < k
+    known = len(labels) == getattr(state["neighbors_"], "n_samples_fit_", 0) and -1 <= labels.min() <= labels.max() < k
     within = ((medoids >= 0) & (medoids < len(labels))).all()
     return bool(known and within and (labels[medoids] == np.arange(k)).all())
 
@@ -89,8 +89,8 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         Least number of objects in a cluster, at least 2.
     min_samples : int, optional
         Number m of objects in the neighbourhood of an object, itself included: the density at an object is measured by
-        the distance to its (m - 1)-th nearest other object. Larger numbers give more noise. The default is
-        `min_cluster_size`.
+        the distance to its (m - 1)-th nearest other object. Larger numbers give more noise; 1 and 2 give the same
+        clusters. The default is `min_cluster_size`.
     n_neighbors : int, optional
         Number of neighbours of each object in the graph, at least ``min_samples - 1``. With n - 1, all pairs of n
         objects are in the graph, and the clusters are those of the full matrix of distances. The default is the larger
@@ -153,7 +153,7 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
 
     Many mutual reachability distances are equal, and scikit-learn's labels may depend on the order of the objects then.
     Here, the smaller of the distances themselves comes first. Only if these are equal too, as numbers of edits often
-    are, the order of the objects may matter.
+    are, the order of the objects and the processor may matter.
 
     Equal objects count as a millionth of the smallest positive distance apart. A collection in which all objects are
     equal is one cluster if `allow_single_cluster` is set, otherwise noise.
@@ -233,11 +233,11 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         graph = knn_graph(
             X, metric.function, self._neighbours_of(n, m), method=self.method, connected=True, random_state=seeds[0]
         )
-        near = graph.data[graph.indptr[:-1] + max(0, m - 2)]  # rows are sorted by distance
-        found = self._clustered(graph, near if m > 1 else np.zeros(n))
+        core = graph.data[graph.indptr[:-1] + max(0, m - 2)]  # rows are sorted by distance
+        found = self._clustered(graph, core)
         self.labels_, self.probabilities_ = found.labels_.astype(np.int64), found.probabilities_.astype(np.float64)
         members = [np.flatnonzero(self.labels_ == c) for c in range(int(self.labels_.max()) + 1)]
-        self.radii_ = np.array([near[rows].max() for rows in members])
+        self.radii_ = np.array([core[rows].max() for rows in members])
         rng = generator(seeds[1])
         medoids = [_medoid(metric, X, rows, rng) for rows in track(members, "medoids", len(members))]
         self.medoid_indices_ = np.array(medoids, np.int64)
