@@ -228,7 +228,7 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         n = self._check_number(X, m)
         check_direction(metric.function, metric.is_kernel, X, "similarity")
         self.neighbors_ = NearestNeighbors(metric.function, max(1, m - 1)).fit(X)
-        metric, X = Metric(self.similarity_, metric.is_kernel), self.neighbors_.objects_
+        metric, X = self._metric(), self.neighbors_.objects_
         seeds = spawn_seeds(self.random_state, 2)
         graph = knn_graph(
             X, metric.function, self._neighbours_of(n, m), method=self.method, connected=True, random_state=seeds[0]
@@ -269,10 +269,10 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         """Return the distance of each object to the medoid of its cluster, shape (n,); infinity for noise."""
         X, metric = read_objects(self, self.similarity_, X, reset=False), self._metric()
         found = np.full(len(labels), np.inf)
-        for c in range(self.n_clusters_):
+        for c, medoid in enumerate(self.medoid_indices_):
             rows = np.flatnonzero(labels == c)
             if len(rows):
-                found[rows] = metric.distances(take(X, rows), take(self.medoids_, [c]))[:, 0]
+                found[rows] = metric.distances(take(X, rows), take(self.neighbors_.objects_, [medoid]))[:, 0]
         return found
 
     def _means(self, random_state: Any) -> Means:
@@ -320,9 +320,8 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         if self.n_neighbors is None:
             return min(n - 1, max(_NEIGHBOURS, 2 * m))
         k = int(at_most(self.n_neighbors, n - 1, "n_neighbors", "other training objects"))
-        check_memory(
-            f"the graph of {n} objects and their {k} neighbours takes", 2 * _ENTRY * n * k, "lower n_neighbors"
-        )
+        takes = f"the graph of {n} objects and their {k} neighbours takes"
+        check_memory(takes, 2 * _ENTRY * n * k, "lower n_neighbors")
         return k
 
     def _clustered(self, graph: sp.csr_matrix, core: Floats) -> Any:
