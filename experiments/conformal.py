@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,15 @@ from edges and labels. ESOL and diabetes come with numbers.
 *coverage*: mean over the splits ± its standard error, in percent. The splits share their objects, so the means of
 the sets scatter more than this. *worst class*: the lowest coverage within a class, of all splits together. *size*: mean
 number of labels in a set, or mean width of an interval. *less MAPIE's*: mean difference ± its standard error over the
-splits.
+splits. *larger*: of how many sets it is more than two such errors above zero.
+
+One cross set is larger than MAPIE's, by a thousandth of a label: that of character_trajectories. With the same folds,
+the sets are equal if n, the number of training objects, is a multiple of ten, as in the other sets. Here n is 714. A
+label is in a cross-conformal set if more than (n + 1) / 10 - 1 = 70.5 objects are at least as strange (Romano, Sesia &
+Candès, 2020, Algorithm 2), so 71 suffice; MAPIE 1.6 asks for (n - 1) / 10 = 71.3, so 72.
+
+MAPIE's default, the mean of the scores, makes smaller sets than both on splice (by 3 %) and ENZYMES (by 1.5 %), and
+covers {ASKED} there too; the theorem for cross sets does not hold for it.
 """
 
 
@@ -146,7 +154,9 @@ def measure(task: Task, seeds: int) -> Iterator[Record]:
         train, test = np.split(np.random.default_rng(run).permutation(len(y)), [len(y) // 2])
         for method, answer in methods(X[train], y[train], X[test], run):
             found = _scores(answer, y[test][: len(answer)], np.unique(y) if task.of == LABELS else None)
-            yield {"set": task.name, "of": task.of, "kind": task.kind, "run": run, "method": method, **found}
+            if method in TWINS.values():
+                found["by class"] = ""
+            yield {"set": task.name, "run": run, "method": method, **found}
 
 
 def _sets(X: npt.NDArray, y: npt.NDArray, new: npt.NDArray, seed: int) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
@@ -209,22 +219,45 @@ def _scores(answer: npt.NDArray, truth: npt.NDArray, classes: npt.NDArray | None
 
 
 def present(records: list[Record]) -> tuple[list[Table], None]:
-    """Return a table of sets and one of intervals, with a row for each set and method, and MAPIE's twin beside it."""
+    """Return the extremes of each method; then sets and intervals, by set and method, with MAPIE's twin beside each."""
     columns = ["set", "kind", "method", "coverage", "worst class", "size", "MAPIE: coverage", "MAPIE: size"]
-    tables = []
-    for caption in distinct(records, "of"):
+    extremes = Table(
+        "All sets of objects", ["method", "sets", "lowest coverage", "highest", "lowest of a class", "larger"]
+    )
+    tables = [extremes]
+    tasks = [task for task in TASKS if task.name in distinct(records, "set")]
+    for caption in dict.fromkeys(task.of for task in tasks):
         table = Table(f"{caption}, coverage {ASKED}", [*columns, "less MAPIE's"])
-        for name in distinct([record for record in records if record["of"] == caption], "set"):
-            those = [record for record in records if record["set"] == name]
+        for task in (task for task in tasks if task.of == caption):
+            those = [record for record in records if record["set"] == task.name]
             for method in distinct(those, "method"):
                 if method not in TWINS.values():
-                    table.rows.append([name, those[0]["kind"], method, *_cells(those, method)])
+                    table.rows.append([task.name, task.kind, method, *_cells(those, method)])
+        for method in dict.fromkeys(row[2] for row in table.rows):
+            extremes.rows.append(_extremes(caption, method, [row for row in table.rows if row[2] == method]))
         if caption == NUMBERS:
             at = columns.index("worst class")
             table.columns = [*columns[:at], *columns[at + 1 :], "less MAPIE's"]
             table.rows = [[*row[:at], *row[at + 1 :]] for row in table.rows]
         tables.append(table)
     return tables, None
+
+
+def _extremes(caption: str, method: str, rows: list[Sequence[str]]) -> list[str]:
+    """Return lowest and highest coverage of a method, the lowest in a class, and how many are larger than MAPIE's."""
+    covered = [float(row[3].split()[0]) for row in rows]
+    worst = [float(row[4]) for row in rows if row[4] != "–"]
+    less = [[float(part) for part in row[-1].split(" ± ")] for row in rows if row[-1] != "–"]
+    larger = f"{sum(mean > 2 * error for mean, error in less)} of {len(less)}" if less else "–"
+    lowest = f"{min(worst):.1f}" if worst else "–"
+    return [
+        f"{method} ({caption.split()[0].lower()})",
+        str(len(rows)),
+        str(min(covered)),
+        str(max(covered)),
+        lowest,
+        larger,
+    ]
 
 
 def _cells(records: list[Record], method: str) -> list[str]:

@@ -365,6 +365,7 @@ def test_with_the_same_folds_cross_is_that_of_mapie():
 
     rng = np.random.default_rng(6)
     X, y = draw(rng, 300)
+    # MAPIE 1.6 wants (n - 1) / 10 objects as strange, not more than (n + 1) / 10 - 1: the same for 150, not for 155
     theirs = CrossConformalClassifier(LogisticRegression(), confidence_level=0.9, cv=folds(y[:150]))
     expected = theirs.fit_conformalize(X[:150], y[:150]).predict_set(X[150:], agg_scores="crossval")[1][..., 0]
     ours = sm.ConformalClassifier(LogisticRegression(), "cross", random_state=5).fit(X[:150], y[:150])
