@@ -3,7 +3,8 @@ Groups in a collection without labels
 =====================================
 
 `KernelKMeans` finds groups by any kernel, `SimilarityMap` draws them, and `explain_classes` says what the members of
-each group share. The labels of these stretches of DNA are not used; they only tell us at the end what was found.
+each group share. `HDBSCAN` finds small dense groups. The labels of these stretches of DNA are not used; they only tell
+us at the end what was found.
 """
 
 import matplotlib.pyplot as plt
@@ -42,3 +43,12 @@ counts = np.zeros((groups.n_clusters_, len(names)), int)
 np.add.at(counts, (groups.labels_, codes), 1)
 for c, row in enumerate(counts):
     print(f"group {c}: " + ", ".join(f"{n} {name}" for name, n in zip(names, row, strict=True)))
+
+# %%
+# k-means puts every stretch into a group. `HDBSCAN` finds families of at least ten stretches that are much alike; all
+# else is noise.
+families = sm.HDBSCAN(kernel, min_cluster_size=10, random_state=0).fit(X)
+print(f"{families.n_clusters_} families; {np.mean(families.labels_ < 0):.0%} of the stretches are in none")
+for c, medoid in enumerate(families.medoid_indices_):
+    members = families.labels_ == c
+    print(f"{members.sum()} like {X[medoid]}: {np.mean(y[members] == y[medoid]):.0%} are {y[medoid]}")

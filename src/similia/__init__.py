@@ -45,7 +45,7 @@ _NAMES = {
     "ConformalClassifier": "learn", "ConformalRegressor": "learn",
     "KernelKMeans": "learn",
     "quantise": "devices", "export_c": "devices", "export_verilog": "devices",
-    "HammingIndex": "search", "SimilaritySearch": "search", "SimilarityMap": "search",
+    "HammingIndex": "search", "SimilaritySearch": "search", "SimilarityMap": "search", "HDBSCAN": "search",
     "AutoClassifier": "selection", "AutoRegressor": "selection", "explain": "explanations",
     "Pipeline": "pipelines",
     "save": "storage", "load": "storage",

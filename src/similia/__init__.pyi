@@ -62,6 +62,7 @@ from similia.devices import export_verilog as export_verilog
 from similia.search import HammingIndex as HammingIndex
 from similia.search import SimilaritySearch as SimilaritySearch
 from similia.search import SimilarityMap as SimilarityMap
+from similia.search import HDBSCAN as HDBSCAN
 from similia.selection import AutoClassifier as AutoClassifier
 from similia.selection import AutoRegressor as AutoRegressor
 from similia.explanations import explain as explain

@@ -589,5 +589,8 @@ def warn_of_strangers(rows: Sequence[int], n: int, what: str) -> None:
     """
     most = 2 * len(rows) > n and not (settings().lazy and n < _FEW_OF_A_PART)
     if most or (len(rows) and settings().part):
-        remedy = "are they of the same kind (case, alphabet, labels) as the training objects?"
+        remedy = (
+            "are they of the same kind (case, alphabet, labels) as the training objects? If so, this kernel looks for "
+            "more than objects share (such as long substrings); take a coarser one"
+        )
         warn_of_objects(ObjectsWarning(len(rows), n, what, rows[0], remedy))

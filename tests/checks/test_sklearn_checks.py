@@ -95,6 +95,7 @@ VECTORS = [
     sm.GaussianProcessRegressor(rbf_kernel, n_landmarks=100, random_state=0),
     sm.GaussianProcessClassifier(rbf_kernel),
     sm.KernelKMeans(rbf_kernel),
+    sm.HDBSCAN(sm.kernels.RBF(1.0)),
     KNeighborsClassifier(euclidean_distances),
     KNeighborsRegressor(euclidean_distances),
     sm.NearestNeighbors(euclidean_distances),

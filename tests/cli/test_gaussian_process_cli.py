@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import similia as sm
 from similia.cli.app import app
+from similia.cli.options import parse_kernel
 from similia.scale.stream import Predictions, predict_stream
 
 RNG = np.random.default_rng(1)
@@ -61,6 +62,8 @@ def test_numbers_are_fitted_as_in_python(data, model, process, tmp_path):
     fitted = sm.load(model)
     np.testing.assert_array_equal(fitted.predict(POOL), process.predict(POOL))
     line = ("fit", data, "--text", "sequence", "--label", "yield", *PROCESS, *KERNEL, "-o", tmp_path / "again.similia")
+    whole = "Product([Spectrum(k=12)])"  # no two words share 12 letters
+    poor = (*line[:-2], "-o", tmp_path / "poor.similia", "--kernel", whole)
     said = run(*line)
     assert "Gaussian process with the kernel Spectrum(k=1)" in said.output
     within = np.mean(np.abs(process.targets_ - process.loo_mean_) <= 1.96 * process.loo_std_)
@@ -68,20 +71,43 @@ def test_numbers_are_fitted_as_in_python(data, model, process, tmp_path):
     told = json.loads(run(*line, "--json").stdout)
     assert told["held_out"]["r_squared"] > 0.9
     assert (told["noise"], told["within_95"]) == (process.noise_, within)
+    residual = np.mean((process.targets_ - process.loo_mean_) ** 2)
+    assert told["r_squared_from_others"] == pytest.approx(1 - residual / np.var(Y))
+    assert "explains little" not in said.output
+    assert "this kernel explains little of the numbers" in run(*poor).output
 
 
-def test_classes_get_a_classifier_and_the_usual_kernel_ignores_lengths(data, tmp_path):
+def test_classes_get_a_classifier(data, tmp_path):
     path = tmp_path / "c.similia"
     run("fit", data, "--text", "sequence", "--label", "kind", *PROCESS, "--landmarks", 9, "-o", path)
     fitted = sm.load(path)
     assert isinstance(fitted, sm.GaussianProcessClassifier)
-    assert repr(fitted.kernel) == repr(sm.kernels.GappyKmers(k=4, gaps=1, normalize=True))
     assert fitted.n_landmarks == 9
     error = run("predict", path, data, "--std", code=1).exception
     assert "(GaussianProcessClassifier) predicts no standard deviations" in str(error)
     assert "suggests nothing" in str(run("suggest", path, data, code=1).exception)
     (empty := tmp_path / "empty.csv").write_text("")
     assert str(run("predict", path, empty, code=1).exception) == f"{empty} is empty"
+
+
+def test_without_a_kernel_the_evidence_chooses_one_and_all_are_listed(data, tmp_path):
+    line = ("fit", data, "--text", "sequence", "--label", "yield", *PROCESS, "-o", tmp_path / "m.similia")
+    said, told = run(*line).output, json.loads(run(*line, "--json").stdout)
+    kernels = sm.kernels.suggest_kernels(WORDS)
+    alone = [sm.GaussianProcessRegressor(kernel).fit(WORDS, Y).log_marginal_likelihood_ for kernel in kernels]
+    assert f"the one of {len(kernels)} kernels with the largest evidence" in said
+    assert [row["log_evidence"] for row in told["kernels"]] == sorted(alone, reverse=True)
+    for row in told["kernels"]:
+        assert f"{row['log_evidence']:.1f}  {row['kernel']}" in said
+        assert repr(parse_kernel(row["kernel"])) in map(repr, kernels)
+    best = told["kernels"][0]["kernel"]
+    run(*line[:-1], tmp_path / "again.similia", "--kernel", best)
+    again = sm.load(tmp_path / "again.similia").predict(POOL)
+    np.testing.assert_array_equal(sm.load(tmp_path / "m.similia").predict(POOL), again)
+    conformal = json.loads(run(*line, "--json", "--conformal").stdout)
+    assert len(conformal["kernels"]) == len(kernels)
+    cross = json.loads(run(*line, "--json", "--conformal", "--cross").stdout)
+    assert cross["kernels"] == told["kernels"]
 
 
 def test_a_label_that_is_no_number_among_many_numbers_is_named(data, tmp_path):
@@ -103,7 +129,7 @@ def test_objects_without_a_usual_kernel_get_one(kind, kernel, tmp_path, monkeypa
     monkeypatch.setattr("similia.cli.inputs.read_labelled", lambda *given, **options: read)
     run("fit", "made", "--learner", "gaussian-process", "--task", "regression", "-o", tmp_path / "m.similia")
     fitted = sm.load(tmp_path / "m.similia")
-    assert isinstance(fitted.kernel, kernel)
+    assert isinstance(fitted.kernel_, kernel)
     assert fitted.score(objects, X[:, :, 0].mean(axis=1)) > 0.5
 
 

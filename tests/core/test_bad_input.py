@@ -415,6 +415,7 @@ UNFITTED = [
     (sm.GaussianProcessRegressor(STRING), "predict"),
     (sm.AutoClassifier(budget=1), "predict"),
     (sm.SimilarityMap(STRING), "transform"),
+    (sm.HDBSCAN(STRING), "predict"),
     (nyshd(STRING), "predict"),
     (SEARCH, "kneighbors"),
 ]

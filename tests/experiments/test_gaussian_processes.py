@@ -9,7 +9,7 @@ pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'simili
 
 from experiments import gaussian_processes
 from experiments.gaussian_processes import CHOSEN, MEAN, MEASURES
-from experiments.molecules import Task
+from experiments.molecules import BOTH, Task
 from similia.kernels import RBF, MinMax, Morgan, WeisfeilerLehman
 from similia.learn import GaussianProcessRegressor
 
@@ -54,6 +54,24 @@ def test_the_protocol_has_the_formulas_of_the_library():
     assert found["uniform share"] == pytest.approx(-model.log_density(X[held], y[held]).mean(), abs=1e-3)
     model.set_params(hyperparameters="maximized").fit(X[known], y[known])
     assert found["largest evidence"] == pytest.approx(-model.log_density(X[held], y[held]).mean(), abs=0.02)
+
+
+def test_optima_are_compared_inside_the_training_part(monkeypatch):
+    seen = []
+
+    def rival(K, y, known, held, steps):
+        seen.append((set(known), set(held), steps))
+        return -float(steps), {"RMSE": 1.0}
+
+    monkeypatch.setattr(gaussian_processes, "KERNELS", {BOTH: MinMax(WeisfeilerLehman(1))})
+    monkeypatch.setattr(gaussian_processes, "_gpytorch", rival)
+    found = gaussian_processes.stops(Task("length"), 1)
+    assert [row["model"] for row in found] == ["integrated", "maximized", "gpytorch, 100 steps", "gpytorch, 1000 steps"]
+    assert [row["evidence"] for row in found[2:]] == [-100.0, -1000.0]
+    assert [steps for *_, steps in seen] == [100, 1000]
+    known, held, _ = seen[0]
+    assert not known & held
+    assert len(known | held) == int(0.8 * len(SMILES))
 
 
 def test_the_table_by_hand():

@@ -67,6 +67,19 @@ def test_the_only_stretch_that_tells_clusters_apart_is_found(similarity, moving,
     assert all(part.contribution < best.contribution / 3 for part in others)
 
 
+def test_the_only_stretch_that_tells_dense_clusters_apart_is_found():
+    X, starts = _bumps(True)
+    X = [*X, *(3 * np.random.default_rng(2).normal(size=(2, 60)))]
+    model = sm.HDBSCAN(sm.distances.DTW(), 5).fit(X)
+    assert adjusted_rand_score([*np.arange(40) % 2, -1, -1], model.labels_) > 0.9
+    found = explain_classes(model, X)
+    assert sorted(found) == [0, 1]
+    cluster = int(model.labels_[1])
+    best = found[cluster][0]
+    assert best.example == model.medoid_indices_[cluster]
+    assert len({*range(starts[best.example], starts[best.example] + BUMP)} & {*best.places}) >= 0.7 * BUMP
+
+
 def test_the_stretches_of_a_classifier_are_at_the_same_share_of_the_length():
     X, _ = _bumps(False, (60, 90))
     model = make_pipeline(sm.embeddings.RandomConvolutions(random_state=0), RidgeClassifier())
@@ -231,6 +244,18 @@ def test_the_parts_of_a_cluster_are_its_mean_features_minus_those_of_all_other_o
         assert {part.name for part in parts} == {name for name, value in expected.items() if value > 1e-9}
         for part in parts:
             assert part.contribution == pytest.approx(expected[part.name], rel=1e-5)
+
+
+def test_the_motifs_of_dense_clusters_by_an_edit_distance():
+    """Four random letters follow each motif; two long strings are noise."""
+    rng = np.random.default_rng(0)
+    X = [motif + "".join(rng.choice([*"AC"], 4)) for motif in MOTIFS for _ in range(15)] + ["A" * 60, "C" * 70]
+    model = sm.HDBSCAN(sm.distances.Levenshtein(), 6).fit(X)
+    assert model.labels_.tolist() == [*np.repeat(model.labels_[[0, 15, 30]], 15), -1, -1]
+    found = explain_classes(model, X)
+    assert sorted(found) == [0, 1, 2]  # noise is in no class
+    for c, motif in enumerate(MOTIFS):
+        assert found[int(model.labels_[15 * c])][0].name == motif
 
 
 def test_a_single_cluster_has_no_rest():

@@ -365,6 +365,9 @@ def _learners() -> Iterator[tuple[str, Case]]:
     clusters = lambda: sm.KernelKMeans(k.Spectrum(k=4, normalize=True), 4, 40, **seed)  # noqa: E731
     yield "KernelKMeans", Case("strings", clusters)
     yield "KernelKMeans, DTW", Case("series", lambda: sm.KernelKMeans(d.DTW(), 4, 40, **seed))
+    for data, metric in [("strings", k.Spectrum(k=4, normalize=True)), ("series", d.DTW()), ("graphs", graph_kernel)]:
+        make = lambda metric=metric: sm.HDBSCAN(metric, 3, 2, **seed)  # noqa: E731
+        yield f"HDBSCAN({type(metric).__name__}), {data}", Case(data, make)
     for data, metric in [
         ("strings", d.Levenshtein()),
         ("strings", k.Spectrum(k=4)),

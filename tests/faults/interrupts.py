@@ -100,6 +100,7 @@ def cases() -> dict[str, tuple[Any, Call | None, Call, Any]]:
         (sm.search.SimilarityMap(d.FromFunction(own, True), n_landmarks=4, **s), _WORDS),
         (sm.KernelKMeans(kernel, [2, 3], 4, n_init=2, **s), _WORDS),
         (sm.KernelKMeans(d.FromFunction(own, True), 2, 4, **s), _WORDS),
+        (sm.HDBSCAN(d.FromFunction(own, True), 2, **s), _WORDS),
         (sm.learn.KNeighborsClassifier(own), _WORDS, labels), (sm.learn.KNeighborsRegressor(own), _WORDS, labels),
         (sm.NearestNeighbors(own, 1), _WORDS),
         (sm.VoteClassifier([sm.learn.KernelSVC(kernel), sm.learn.KNeighborsClassifier(own)]), _WORDS, labels),

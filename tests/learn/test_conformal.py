@@ -351,6 +351,32 @@ def test_sets_and_intervals_are_those_of_mapie():
     np.testing.assert_array_equal(ours.predict_set(X[200:]), expected)
 
 
+@pytest.mark.ecosystem
+def test_with_the_same_folds_cross_is_that_of_mapie():
+    pytest.importorskip("mapie", reason="MAPIE is not installed")
+    from mapie.classification import CrossConformalClassifier
+    from mapie.regression import CrossConformalRegressor
+    from sklearn.model_selection import PredefinedSplit
+
+    def folds(strata):  # those of random_state=5: objects in random order within each class are dealt out in turn
+        dealt = np.empty(len(strata), int)
+        dealt[np.lexsort((np.random.default_rng(5).random(len(strata)), strata))] = np.arange(len(strata)) % 5
+        return PredefinedSplit(dealt)
+
+    rng = np.random.default_rng(6)
+    X, y = draw(rng, 300)
+    # MAPIE 1.6 wants (n - 1) / 10 objects as strange, not more than (n + 1) / 10 - 1: the same for 150, not for 155
+    theirs = CrossConformalClassifier(LogisticRegression(), confidence_level=0.9, cv=folds(y[:150]))
+    expected = theirs.fit_conformalize(X[:150], y[:150]).predict_set(X[150:], agg_scores="crossval")[1][..., 0]
+    ours = sm.ConformalClassifier(LogisticRegression(), "cross", random_state=5).fit(X[:150], y[:150])
+    np.testing.assert_array_equal(ours.predict_set(X[150:]), expected)
+    numbers = X @ [1.0, 2.0] + rng.normal(size=len(X))
+    theirs = CrossConformalRegressor(Ridge(), confidence_level=0.9, cv=folds(np.zeros(150)), method="plus")
+    expected = theirs.fit_conformalize(X[:150], numbers[:150]).predict_interval(X[150:])[1][..., 0]
+    ours = sm.ConformalRegressor(Ridge(), "cross", random_state=5).fit(X[:150], numbers[:150])
+    np.testing.assert_allclose(ours.predict_interval(X[150:]), expected)
+
+
 # ---- objects, files, other tools
 
 

@@ -337,7 +337,7 @@ def test_a_function_of_one_of_the_two_kinds_is_refused_where_it_has_the_other():
     comparing = {
         "distance": [KNeighborsClassifier, KNeighborsRegressor, sm.NearestNeighbors],
         "similarity": [
-            sm.OutlierDetector, lambda by: sm.KernelKMeans(by, 2), sm.SimilarityMap,
+            sm.OutlierDetector, lambda by: sm.KernelKMeans(by, 2), sm.SimilarityMap, lambda by: sm.HDBSCAN(by, 2),
             lambda by: lambda: sm.search.knn_graph(X, by, 3),
             lambda by: lambda: sm.search.near_duplicates(X, by, 0.5),
         ],

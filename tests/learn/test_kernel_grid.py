@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.model_selection import ParameterGrid
 import similia as sm
 from similia.kernels import Normalized, Product, Spectrum, Sum
 from similia.learn.evidence import AllPairs, integrated, most_likely, weight_slopes
+from similia.learn.kernel_grid import KernelGrid
 from similia.similarity import Kernel
 from tests.learn.test_gaussian_process import points, strings
 
@@ -23,7 +25,7 @@ from tests.learn.test_gaussian_process import points, strings
 class Counted(Kernel):
     """A spectrum kernel that notes its Gram matrices, and how often it was decided for a collection."""
 
-    grams, decisions = [], []
+    grams, decisions, pairs = [], [], Counter()
 
     def __init__(self, k=1):
         self.k = k
@@ -31,6 +33,7 @@ class Counted(Kernel):
     def __call__(self, X, Y=None):
         if Y is None and len(X) > 2:
             self.grams.append(self.k)
+        self.pairs[self.k] += len(X) * len(X if Y is None else Y)
         return Spectrum(self.k)(X, Y)
 
     def diag(self, X):
@@ -45,6 +48,7 @@ class Counted(Kernel):
 def _forget():
     Counted.grams.clear()
     Counted.decisions.clear()
+    Counted.pairs.clear()
 
 
 def pair(first=1, second=3):
@@ -95,6 +99,102 @@ def test_weights_alone_decide_nothing_anew_and_little_memory_keeps_nothing():
     few = sm.GaussianProcessRegressor(pair(), {"weights": [[1, 1], [1, 5]]}, n_landmarks=9, random_state=0).fit(X, y)
     assert Counted.decisions[:2] == [1, 3]
     assert len(few.objects_) == 9
+
+
+@pytest.mark.parametrize("kind", [sm.GaussianProcessRegressor, sm.GaussianProcessClassifier])
+@pytest.mark.parametrize("m", [12, 90])
+@pytest.mark.parametrize(("kernel", "parameters"), [(kernel, values) for kernel, values, _ in GRIDS])
+def test_combinations_share_columns_and_the_best_is_then_fitted_alone(kind, kernel, parameters, m):
+    X, y = strings(90)
+    y = y if kind is sm.GaussianProcessRegressor else y > y.mean()
+
+    def fit(kernel, parameters=None):
+        Counted.pairs.clear()
+        return kind(kernel, parameters, n_landmarks=m, random_state=0).fit(X, y), Counter(Counted.pairs)
+
+    model, pairs = fit(kernel, parameters)
+    alone = [fit(clone(kernel).set_params(**values)) for values in ParameterGrid(parameters)]
+    evidences = [one.log_marginal_likelihood_ for one, _ in alone]
+    same, own = next(pair for pair in alone if repr(pair[0].kernel_) == repr(model.kernel_))
+    assert model.log_marginal_likelihood_ == same.log_marginal_likelihood_
+    assert model.log_marginal_likelihood_ >= max(evidences) - (0.01 if m == len(X) else 5)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    each = dict.fromkeys(pairs, 1) | {k: 2 for k in (1, 2) if "kernels" in parameters}  # `kernels` replaces all parts
+    each |= {2: 2} if isinstance(kernel, Sum) and isinstance(kernel.kernels[0], Normalized) else {}
+    for k, n_pairs in (pairs - own).items():
+        assert n_pairs <= each[k] * (len(X) * m + 8 * 8 * m)  # columns, and blocks of 8 proposals
+
+
+@pytest.mark.parametrize(("kernel", "parameters"), [(kernel, values) for kernel, values, _ in GRIDS])
+def test_columns_that_are_kept_give_the_bits_of_the_kernel_at_the_same_landmarks(kernel, parameters):
+    X, estimator = strings(60)[0], sm.GaussianProcessRegressor(kernel)
+    grid = KernelGrid(kernel, parameters)
+    combinations = [*grid.read(estimator, X)]
+    found = [*grid.at_common_landmarks(combinations, 9, 0)]
+    with sm.config(max_memory=8 * 60 * 9 * 3 - 1):  # not a single part
+        plain = [*grid.at_common_landmarks(combinations, 9, 0)]
+    residuals, bound = [], 0.0
+    for (columns, positions), (embedding, objects), (own, _, _) in zip(found, plain, combinations, strict=True):
+        assert isinstance(positions, np.ndarray)
+        assert not isinstance(objects, np.ndarray)
+        assert embedding.kernel_ is not columns.kernel_
+        np.testing.assert_array_equal(columns.landmark_indices_, found[0][0].landmark_indices_)
+        np.testing.assert_array_equal(embedding.landmark_indices_, columns.landmark_indices_)
+        np.testing.assert_array_equal(columns.transform(positions), embedding.transform(objects))
+        K, landmarks = own(X) / own.diag(X).mean(), columns.landmark_indices_
+        residuals.append(np.trace(K - K[:, landmarks] @ np.linalg.pinv(K[np.ix_(landmarks, landmarks)]) @ K[landmarks]))
+        bound = bound + K
+    left = bound - bound[:, landmarks] @ np.linalg.pinv(bound[np.ix_(landmarks, landmarks)]) @ bound[landmarks]
+    assert sum(residuals) <= np.trace(left) * (1 + 1e-9)
+
+
+def test_a_kernel_that_is_zero_among_the_common_landmarks_gets_others():
+    X = ["abc"] * 40 + ["xyzxyzxyzxyz", "xyzxyzxyzxyy"]
+    kernel, found = Spectrum(k=1), []
+    for seed in range(6):
+        grid = KernelGrid(kernel, {"k": [1, 10]})
+        combinations = [*grid.read(sm.GaussianProcessRegressor(kernel), X)]
+        pair = [*grid.at_common_landmarks(combinations, 1, seed)]
+        found.append(pair[0][0].landmark_indices_[0] < 40)
+        assert pair[1][0].landmark_indices_[0] >= 40
+    assert any(found)
+
+
+@pytest.mark.parametrize("kind", [sm.GaussianProcessRegressor, sm.GaussianProcessClassifier])
+def test_of_several_kernels_the_one_of_largest_evidence_is_fitted(kind, tmp_path):
+    X, y = strings(60)
+    y = y if kind is sm.GaussianProcessRegressor else np.where(y > y.mean(), "up", "down")
+    kernels = [Spectrum(k=5), pair(1, 2), Spectrum(k=2, normalize=True)]
+    model = kind(kernels, random_state=0).fit(X, y)
+    alone = [kind(kernel, random_state=0).fit(X, y) for kernel in kernels]
+    np.testing.assert_array_equal(model.evidences_, [one.log_marginal_likelihood_ for one in alone])
+    best = alone[int(np.argmax(model.evidences_))]
+    assert repr(model.kernel_) == repr(best.kernel_)
+    np.testing.assert_array_equal(model.predict(X), best.predict(X))
+    assert len(best.evidences_) == 0
+    plain = kind([Spectrum(k=5), Spectrum(k=2)], random_state=0).fit(X, y)
+    sm.save(plain, tmp_path / "m.similia")
+    again = sm.load(tmp_path / "m.similia")
+    np.testing.assert_array_equal(again.evidences_, plain.evidences_)
+    np.testing.assert_array_equal(again.predict(X), plain.predict(X))
+    assert repr(again.kernel) == repr(plain.kernel)
+
+
+@pytest.mark.parametrize("kind", [sm.GaussianProcessRegressor, sm.GaussianProcessClassifier])
+def test_several_kernels_are_compared_on_a_sample_with_all_kinds_of_targets(kind, monkeypatch):
+    monkeypatch.setattr("similia.learn.gaussian_process._SAMPLE", 20)
+    X, y = strings(101)
+    y = y if kind is sm.GaussianProcessRegressor else np.arange(101) == 40  # a class of one object
+    kernels = [Spectrum(k=1), Spectrum(k=2)]
+    model = kind(kernels, random_state=0).fit(X, y)
+    rows = np.sort(np.argsort(y, kind="stable")[[int(i) for i in np.linspace(0, 100, 20)]])
+    sample = [kind(kernel, random_state=0).fit([X[i] for i in rows], y[rows]) for kernel in kernels]
+    np.testing.assert_array_equal(model.evidences_, [one.log_marginal_likelihood_ for one in sample])
+    whole = kind(kernels[int(np.argmax(model.evidences_))], random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+    bags = pytest.importorskip("dask.bag")
+    there = clone(model).fit(bags.from_sequence(X, npartitions=3), y)
+    np.testing.assert_array_equal(there.evidences_, model.evidences_)
 
 
 def three_parts(n, seed):
@@ -171,12 +271,15 @@ def test_a_useless_part_gets_no_weight_and_a_saved_model_keeps_the_weights(tmp_p
         (sm.GaussianProcessRegressor(pair(), {"weights": "auto"}, n_landmarks=5), "set n_landmarks=None"),
         (sm.GaussianProcessClassifier(pair(), {"weights": "auto"}), "only GaussianProcessRegressor finds weights"),
         (sm.GaussianProcessRegressor(pair(), {"weights": [[1, 2, 3]]}), "one number for each of 2 kernels"),
+        (sm.GaussianProcessRegressor([]), "a list of one or more"),
+        (sm.GaussianProcessClassifier([Spectrum(), 3]), r"kernel\[1\] is 3"),
+        (sm.GaussianProcessRegressor([Spectrum()], {"k": [1]}), "with each combination into the list"),
         (sm.GaussianProcessRegressor(pair(), {"h__weights": [[1, 2]]}), "Invalid parameter 'h'"),
     ],
 )
 def test_what_has_no_weights_to_find_is_refused(model, words):
     X, y = strings(12)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         model.fit(X, y > y.mean() if hasattr(model, "predict_proba") else y)
 
 
@@ -205,6 +308,18 @@ def test_a_dask_collection_gives_the_fit_in_memory(parameters):
     np.testing.assert_allclose(classes.fit(lazy, y > 0).predict_proba(X), here, rtol=1e-9)
 
 
+@pytest.mark.parametrize("memory", [2**30, 8 * 90 * 9 * 4 - 1, 8 * 90 * 9 * 3 - 1])  # for both parts, one, or none
+def test_workers_and_little_memory_choose_the_same_weights(memory):
+    bags = pytest.importorskip("dask.bag")
+    X, y = strings(90)
+    model = sm.GaussianProcessRegressor(pair(), {"weights": [[1, 0], [1, 1], [1, 9]]}, n_landmarks=9, random_state=0)
+    here = clone(model).fit(X, y)
+    with sm.config(max_memory=memory):
+        there = model.fit(bags.from_sequence(X, npartitions=3), y)
+    assert there.kernel_.weights == here.kernel_.weights
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-9, atol=1e-9)
+
+
 def test_blocks_of_dask_are_those_in_memory():
     arrays = pytest.importorskip("dask.array")
     X, y = points(900)
@@ -225,4 +340,4 @@ def test_progress_shows_combinations_and_steps(capfd):
         sm.GaussianProcessRegressor(pair(), {"k0__k": [1, 2]}).fit(X, y)
         assert "Gaussian process: 4/5" in capfd.readouterr().err
         sm.GaussianProcessClassifier(pair(), {"k0__k": [1, 2]}).fit(X, y > 0)
-        assert "Gaussian process: 2/2" in capfd.readouterr().err
+        assert "Gaussian process: 2/3" in capfd.readouterr().err

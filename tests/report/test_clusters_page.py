@@ -135,6 +135,67 @@ def test_what_is_wrong_is_said_and_nothing_written(
     assert not path.exists()
 
 
+# ---- clusters of high density
+DENSE = ["".join(np.random.default_rng(i).choice([*letters], 12)) for i, letters in enumerate(("AC", "ACGG") * 15)]
+DENSE += ["NNNN", "QXQX", "XYZXYZ"]  # noise
+
+
+@pytest.fixture(scope="module")
+def dense() -> Any:
+    return sm.HDBSCAN(sm.kernels.Spectrum(k=1, normalize=True), 6, 3).fit(DENSE)
+
+
+def test_noise_is_counted_and_is_no_cluster(dense: Any, tmp_path: Path) -> None:
+    kinds = [*["ac", "acg"] * 15, "other", "other", "other"]
+    assert adjusted_rand_score(kinds, dense.labels_) == 1
+    assert (dense.labels_[-3:] == -1).all()
+    path = write_clusters(dense, DENSE, kinds, tmp_path / "c.html", title="Dense words")
+    text, page = path.read_text(), Page(path)
+    assert "<dt>noise</dt><dd>3<small>objects in no cluster</small>" in text
+    assert "<dt>agreement</dt><dd>1.00<small>" in text
+    assert "noise counts as one cluster" in text
+    assert "The medoid is the member nearest to the others of its cluster" in text
+    assert "centre" not in re.sub("<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S)
+    assert "How many clusters" not in text
+    (table,) = re.findall("<table.*?</table>", text, re.S)
+    assert "noise" not in table
+    for c in range(2):
+        assert f"cluster {c}" in table
+        assert DENSE[dense.medoid_indices_[c]] in table
+    assert len(page.payload["names"]) == 33
+    assert "noise" in str(page.payload["facts"])  # on the map
+
+
+def test_the_page_of_noise_only(tmp_path: Path) -> None:
+    words = ["".join(RNG.choice([*"ACGT"], 30)) for _ in range(20)]
+    model = sm.HDBSCAN(sm.distances.Levenshtein(), 15).fit(words)
+    assert model.n_clusters_ == 0
+    text = write_clusters(model, words, path=tmp_path / "c.html").read_text()
+    assert "All objects are noise. A smaller min_cluster_size" in text
+    assert "There is no cluster." in text
+    assert explain_classes(model, words) == {}
+
+
+def test_other_objects_than_those_of_fit_are_assigned(dense: Any, tmp_path: Path) -> None:
+    text = write_clusters(dense, ["ACCACCAACACA", "ACAACCACCACA", "QQQ"], path=tmp_path / "c.html").read_text()
+    assert "<dt>noise</dt><dd>1<small>" in text
+    assert "QQQ" in text
+
+
+def test_the_parts_of_a_dense_cluster_are_its_mean_features_minus_those_of_the_others(dense: Any) -> None:
+    features = np.array([[x.count(letter) for letter in "ACGT"] for x in DENSE], dtype=float)
+    features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1)
+    found = explain_classes(dense, DENSE, top=9, n_members=99)
+    assert [*found] == [0, 1]
+    for c, parts in found.items():
+        own, other = dense.labels_ == c, dense.labels_ == 1 - c  # noise is in neither
+        amounts = 2 * (features[own].mean(axis=0) - features[other].mean(axis=0)) * features[own].mean(axis=0)
+        expected = {letter: amount for letter, amount in zip("ACGT", amounts, strict=True) if amount > 1e-9}
+        assert {part.name for part in parts} == set(expected)
+        for part in parts:
+            assert part.contribution == pytest.approx(expected[part.name], rel=1e-5)
+
+
 # ---- what the members of a class share
 def test_shared_parts_are_means_over_explanations(fitted: Any) -> None:
     found = explain_classes(fitted, WORDS, top=100, n_members=100)
@@ -199,6 +260,40 @@ def test_the_command_agrees_with_the_library(table: Path, tmp_path: Path, fitted
     np.testing.assert_array_equal(sm.load(saved).predict(WORDS), fitted.labels_)
 
 
+def test_the_command_finds_clusters_of_high_density(tmp_path: Path, dense: Any) -> None:
+    data, output, page, saved = (tmp_path / name for name in ("words.csv", "out.csv", "c.html", "c.similia"))
+    data.write_text("word\n" + "".join(f"{word}\n" for word in DENSE))
+    how = (
+        str(data),
+        "--text",
+        "word",
+        "--kernel",
+        "Spectrum(k=1, normalize=True)",
+        "--method",
+        "density",
+        "-o",
+        str(output),
+    )
+    done = run(*how, "--min-size", "6", "--report", str(page), "--save", str(saved))
+    assert done.exit_code == 0, done.output
+    model = sm.HDBSCAN(sm.kernels.Spectrum(k=1, normalize=True), 6, random_state=0).fit(DENSE)
+    sizes = ", ".join(map(str, sorted(np.bincount(model.labels_[model.labels_ >= 0]), reverse=True)))
+    noise = int((model.labels_ < 0).sum())
+    assert noise > 1
+    assert f"33 objects in 2 clusters of {sizes}; {noise} are noise" in " ".join(done.output.split())
+    rows = [*csv.DictReader(output.read_text().splitlines())]
+    assert [*rows[0]] == ["row", "cluster", "probability", "medoid"]
+    assert [int(row["cluster"]) for row in rows] == model.labels_.tolist()
+    assert [float(row["probability"]) for row in rows] == pytest.approx(model.probabilities_)
+    expected = [-1 if c < 0 else int(model.medoid_indices_[c]) for c in model.labels_]
+    assert [int(row["medoid"]) for row in rows] == expected
+    assert f"<dt>noise</dt><dd>{noise}<small>" in page.read_text()
+    np.testing.assert_array_equal(sm.load(saved).predict(DENSE), model.labels_)
+    assert run(*how).exit_code == 0  # five objects by default
+    labels = [int(row["cluster"]) for row in csv.DictReader(output.read_text().splitlines())]
+    assert labels == sm.HDBSCAN(sm.kernels.Spectrum(k=1, normalize=True), 5, random_state=0).fit_predict(DENSE).tolist()
+
+
 def test_the_command_chooses_the_number(table: Path, tmp_path: Path) -> None:
     done = run(str(table), "--text", "word", "--kernel", "Spectrum(k=2, normalize=True)", "-o", str(tmp_path / "o.csv"))
     assert done.exit_code == 0, done.output
@@ -224,6 +319,11 @@ def test_labels_that_no_option_names_do_not_stop_the_command(tmp_path: Path) -> 
         (("-o", "out.csv", "--clusters", "many"), "must be a number of at least 1, or stability"),
         (("-o", "out.csv", "--clusters", "50"), "at least n_clusters=50"),
         (("-o", "out.csv", "--report", "out.txt"), "end out.txt in .html"),
+        (("-o", "out.csv", "--method", "dbscan"), "--method must be k-means or density, got dbscan"),
+        (("-o", "out.csv", "--method", "density", "--clusters", "3"), "for density, set --min-size"),
+        (("-o", "out.csv", "--method", "density", "--landmarks", "30"), "for density, set --min-size"),
+        (("-o", "out.csv", "--min-size", "3"), "for k-means, set --clusters"),
+        (("-o", "out.csv", "--method", "density", "--min-size", "50"), "at least min_cluster_size=50"),
         (("-o", "out.csv", "--kernel", "Spectrum()", "--distance", "Levenshtein()"), "exclude each other"),
     ],
 )

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein as rapidfuzz
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator
 from sklearn.cluster import DBSCAN, HDBSCAN
 from sklearn.metrics import adjusted_rand_score, silhouette_score
-from sklearn.neighbors import KNeighborsClassifier, sort_graph_by_row_values
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer, sort_graph_by_row_values
 
 import similia as sm
 from similia.core import threads
@@ -501,21 +500,14 @@ def test_umap_takes_the_graph():
 def test_scanpy_takes_the_graph():
     scanpy = pytest.importorskip("scanpy", reason="scanpy takes the graph of neighbours and is not installed")
     anndata = pytest.importorskip("anndata", reason="anndata holds the objects of scanpy and is not installed")
-
-    class Given(BaseEstimator):  # as in the guide
-        def __init__(self, graph, n_neighbors):
-            self.graph, self.n_neighbors = graph, n_neighbors
-
-        def fit_transform(self, X):
-            return self.graph
-
     words, y = clear_families(3, 40)
-    graph = one_way(words, LEVENSHTEIN, 15)
     cells = anndata.AnnData(np.zeros((len(words), 1), np.float32))
+    cells.obsm["graph"] = knn_graph(words, LEVENSHTEIN, 17)
+    nearest = KNeighborsTransformer(n_neighbors=16, metric="precomputed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its dependencies
-        scanpy.pp.neighbors(cells, transformer=Given(graph, 16), use_rep="X")
+        scanpy.pp.neighbors(cells, transformer=nearest, use_rep="graph")  # as in the guide
         scanpy.tl.umap(cells, random_state=0)
-    same_graph(cells.obsp["distances"], graph)
+    same_graph(cells.obsp["distances"], one_way(words, LEVENSHTEIN, 17))
     assert connected_components(cells.obsp["connectivities"])[0] == 3
     assert silhouette_score(cells.obsm["X_umap"], y) > 0.8

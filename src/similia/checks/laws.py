@@ -327,8 +327,9 @@ def check_structured_estimator(
       results (if `similia.save` refuses it because of a class of your own or of another library, the check uses
       ``pickle`` instead);
     - *containers*: the same objects in a collection of another type give the same results;
-    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator; `GridSearchCV` can set the parameters
-      of the innermost object, such as a kernel inside the estimator;
+    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator, the last two only if it transforms or
+      has a ``score``; `GridSearchCV` can set the parameters of the innermost object, such as a kernel inside the
+      estimator;
     - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; the output can be a pandas or
       polars frame, unless it is sparse; a `ColumnTransformer` can apply the estimator to one column of a data frame.
       These laws need ``transform``; they are skipped if any method, such as ``predict``, returns a 1-D array.
@@ -527,6 +528,8 @@ def check_searches(case: Case) -> None:
         if not case.supervised:
             vectors = as_array(model[:-1].transform(case.X), "transform(X)")
             case.check_equal("Pipeline", {**case.expected, "transform(X)": vectors}, "in a pipeline")
+    if not hasattr(model, "score"):
+        return  # a clusterer without a score, of which scikit-learn has many
     with within("cross_val_score"):
         scores = cross_val_score(clone(model), case.X, case.targets, cv=N_FOLDS, error_score="raise")
     grid = deepest_parameters(model)

@@ -9,6 +9,8 @@ import typer
 
 from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table, parse_one
 
+_STABILITY, _LANDMARKS = "stability", 300
+
 
 def cluster(
     data: Data,
@@ -18,29 +20,40 @@ def cluster(
     ],
     kernel: Kernel = None,
     distance: Distance = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="k-means: a cluster for each object; density: clusters of high density (HDBSCAN), all else is noise."
+        ),
+    ] = "k-means",
     clusters: Annotated[
         str,
         typer.Option(
-            help="Number of clusters; or stability: the largest number from 2 to 10 whose clusters, on random "
-            "subsamples, are as stable as the most stable, up to noise."
+            help="Number of clusters of k-means; or stability: the largest number from 2 to 10 whose clusters, on "
+            "random subsamples, are as stable as the most stable, up to noise."
         ),
-    ] = "stability",
+    ] = _STABILITY,
+    min_size: Annotated[
+        int | None, typer.Option(min=2, help="Least number of objects in a cluster of density; 5 by default.")
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(help="Also write an HTML page: examples of the clusters, what their members share, a map."),
     ] = None,
-    landmarks: Landmarks = 300,
+    landmarks: Landmarks = _LANDMARKS,
     save: Annotated[
         Path | None,
         typer.Option(help="Also write the fitted model; in Python, similia.load(FILE).predict assigns new objects."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Group a collection by similarity (kernel k-means). A cluster's example is the object nearest to its centre.
+    """Group a collection by similarity: kernel k-means, or clusters of high density. Each has an example, its medoid.
 
     [bold]similia cluster reads.csv --text sequence -o clusters.csv --report clusters.html[/bold]
 
     [bold]similia cluster heartbeats.ts --distance 'DTW(window=0.1)' --clusters 5 -o clusters.csv[/bold]
+
+    [bold]similia cluster reads.csv --text sequence --method density --min-size 20 -o clusters.csv[/bold]
     """
     import numpy as np
 
@@ -48,14 +61,11 @@ def cluster(
     from similia.cli.inputs import as_compared, check_comparison, named_comparison, placed_in, read_objects
     from similia.cli.outputs import bars, check_output, check_page, check_table, print_written, write_table
     from similia.cli.voice import result
+    from similia.core.text import counted
     from similia.objects.tables import is_missing
     from similia.report import write_clusters
 
-    number: Any = clusters
-    if clusters != "stability":
-        if not clusters.isdecimal() or int(clusters) < 1:
-            raise ValueError(f"--clusters must be a number of at least 1, or stability, got {clusters}")
-        number = int(clusters)
+    number = _number_of_clusters(method, clusters, min_size, landmarks)
     check_table(output, data)
     if report is not None:
         check_page(report, data)
@@ -66,13 +76,13 @@ def cluster(
     found = read_objects(data, labelled=labelled, **table)
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
-    model = sm.KernelKMeans(compared, number, landmarks, random_state=seed)
+    model: Any = sm.HDBSCAN(compared, min_size or 5, random_state=seed)
+    if method == "k-means":
+        model = sm.KernelKMeans(compared, number, landmarks, random_state=seed)
     with bars(), placed_in(found):
-        distances = model.fit(found.objects).transform(found.objects)
-    labels = distances.argmin(axis=1)
-    rows: dict[str, Any] = {"row": np.arange(len(labels)), "cluster": labels}
-    rows["distance"] = distances[rows["row"], labels]
-    rows["medoid"] = model.medoid_indices_[labels]
+        model.fit(found.objects)
+        rows = _of_means(model, found.objects) if method == "k-means" else _of_density(model)
+    labels = rows["cluster"]
     if found.names is not None:
         rows["name"] = list(found.names)
     write_table(rows, output)
@@ -84,9 +94,45 @@ def cluster(
             classes = None  # nobody asked for them
         with bars(), placed_in(found):
             write_clusters(model, found.objects, classes, report, title=title, names=found.names, random_state=seed)
-    sizes = np.bincount(labels, minlength=model.n_clusters_)
+    sizes, noise = np.bincount(labels[labels >= 0], minlength=model.n_clusters_), int((labels < 0).sum())
     told = {"output": output, "objects": len(labels), "clusters": model.n_clusters_, "sizes": sizes.tolist()}
+    told |= {} if method == "k-means" else {"noise": noise}
     told |= {"compared_by": str(compared)} | ({} if report is None else {"report": report})
     result(told)
     shown = ", ".join(map(str, np.sort(sizes)[::-1][:10].tolist())) + ("" if len(sizes) <= 10 else ", and smaller")
-    print_written(output, f": {len(labels)} objects in {model.n_clusters_} clusters of {shown}", report)
+    about = f": {len(labels)} objects in {counted(model.n_clusters_, 'cluster')}" + (f" of {shown}" if shown else "")
+    print_written(output, about + (f"; {noise} {'is' if noise == 1 else 'are'} noise" if noise else ""), report)
+
+
+def _number_of_clusters(method: str, clusters: str, min_size: int | None, landmarks: int) -> Any:
+    """Return the number of clusters of k-means, or "stability"; raise if options do not fit together."""
+    if method not in ("k-means", "density"):
+        raise ValueError(f"--method must be k-means or density, got {method}")
+    if method == "density" and (clusters != _STABILITY or landmarks != _LANDMARKS):
+        raise ValueError("--clusters and --landmarks are for --method k-means; for density, set --min-size")
+    if method == "k-means" and min_size is not None:
+        raise ValueError("--min-size is for --method density; for k-means, set --clusters")
+    if clusters == _STABILITY:
+        return clusters
+    if not clusters.isdecimal() or int(clusters) < 1:
+        raise ValueError(f"--clusters must be a number of at least 1, or stability, got {clusters}")
+    return int(clusters)
+
+
+def _of_means(model: Any, objects: Any) -> dict[str, Any]:
+    """Return the columns of the table for k-means."""
+    import numpy as np
+
+    distances = model.transform(objects)
+    rows, labels = np.arange(len(distances)), distances.argmin(axis=1)
+    medoids = model.medoid_indices_[labels]
+    return {"row": rows, "cluster": labels, "distance": distances[rows, labels], "medoid": medoids}
+
+
+def _of_density(model: Any) -> dict[str, Any]:
+    """Return the columns of the table for clusters of high density; -1 stands for noise, and for its medoid."""
+    import numpy as np
+
+    labels = model.labels_
+    medoids = np.append(model.medoid_indices_, -1)[labels]
+    return {"row": np.arange(len(labels)), "cluster": labels, "probability": model.probabilities_, "medoid": medoids}

@@ -39,7 +39,9 @@ def fit(
         typer.Option(
             help="gaussian-process: learn from the kernel by a Gaussian process, whose predictions of numbers have "
             "standard deviations (similia predict --std) and which suggests what to measure next (similia suggest). "
-            "Without it, a kernel makes bits for prototypes (classes) or vectors for ridge regression (numbers).",
+            "Without --kernel, it takes the one of a few kernels under which the labels of at most 1000 objects are "
+            "most likely. Without --learner, a kernel makes bits for prototypes (classes) or vectors for ridge "
+            "regression (numbers).",
         ),
     ] = None,
     task: Annotated[

@@ -17,7 +17,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
 
 import similia as sm
-from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, NORMALIZED_KERNEL, Objects, check_comparison
+from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, Objects, check_comparison
 from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import meters
 from similia.cli.voice import console, note
@@ -35,8 +35,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 _SHOWN, _CV, _VOTERS = 10, 5, 5
 _DIRECTIONS = ("gaussian", "hadamard")
 _PROCESS = "gaussian-process"
+_LITTLE = 0.1  # R squared of numbers predicted from the others, below which the kernel explains little
 _NORMAL_95 = 1.96  # standard deviations on either side of the mean that hold 95 % of a normal distribution
-_SETS = "Normalized(MeanMap(RBF()))"
 _MANY_CLASSES = 10  # if numbers are labels of more classes, a note says that they can be predicted as numbers
 _FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
 _FINAL_CROSS = 0.5  # the same for the final fits, one to all objects and one for each fold, that calibrate a model
@@ -182,21 +182,39 @@ def made(part: Part, recipe: Recipe) -> tuple[Any, dict[str, Any]]:
         model = part.calibrated(model, test)
     elif len(test):
         model = fitted(clone(model), part.read.objects, part.y)
-    within = _print_process(getattr(model, "estimator_", model))
-    return model, {"compared_by": recipe.spec, "held_out": scores} | within
+    inner = getattr(model, "estimator_", model)
+    inner = getattr(inner, "estimator", inner)  # the model in a FrozenEstimator
+    return model, {"compared_by": recipe.spec, "held_out": scores} | _print_kernels(inner) | _print_process(inner)
+
+
+def _print_kernels(model: Any) -> dict[str, Any]:
+    """Print and return the kernels from which a Gaussian process chose, the best first; {} for other models."""
+    if not isinstance(getattr(model, "kernel", None), list):
+        return {}
+    order = np.argsort(-model.evidences_, kind="stable")
+    found = [{"kernel": spec_of(model.kernel[i]), "log_evidence": float(model.evidences_[i])} for i in order]
+    say = console()
+    say.print("logarithm of the evidence of each kernel; the first is taken, and --kernel names another:")
+    for row in found:
+        say.print(f"{row['log_evidence']:12.1f}  {row['kernel']}")
+    return {"kernels": found}
 
 
 def _print_process(model: Any) -> dict[str, Any]:
     """Print and return how often the standard deviations of a Gaussian process are right; {} for other models."""
-    model = getattr(model, "estimator", model)  # the model in a FrozenEstimator
     if not isinstance(model, sm.GaussianProcessRegressor):
         return {}
     within = float(np.mean(np.abs(model.targets_ - model.loo_mean_) <= _NORMAL_95 * model.loo_std_))
+    explained = float(r2_score(model.targets_, model.loo_mean_))
     console().print(
-        f"standard deviation of the noise: {model.noise_:.3g}; each number predicted from the others: {within:.0%} lie "
-        f"within {_NORMAL_95} standard deviations (right would be 95 %)".replace("% lie", " % lie")
+        f"standard deviation of the noise: {model.noise_:.3g}; each number predicted from the others: R squared "
+        f"{explained:.3f}, {within:.0%} lie within {_NORMAL_95} standard deviations (right would be 95 %)".replace(
+            "% lie", " % lie"
+        )
     )
-    return {"noise": model.noise_, "within_95": within}
+    if explained < _LITTLE:
+        note("note: this kernel explains little of the numbers, so nearly all is noise to it; try another --kernel")
+    return {"noise": model.noise_, "within_95": within, "r_squared_from_others": explained}
 
 
 def recipe_of(
@@ -248,14 +266,12 @@ def _process_of(part: Part, kernel: str | None, landmarks: int | None, learner: 
     """Return the recipe of a Gaussian process for classes or numbers."""
     if learner != _PROCESS:
         raise ValueError(f"--learner must be {_PROCESS}, got {learner[:40]!r}")
-    usual, objects = NORMALIZED_KERNEL | {"sets": _SETS}, part.read.objects
-    if part.read.kind == "series" and kernel is None:
-        usual["series"] = f"GlobalAlignment(bandwidth={sm.kernels.suggest_bandwidth(objects):.4g})"
-    spec = kernel or usual[part.read.kind]
-    compared = parse_kernel(spec)
+    compared = None if kernel is None else parse_kernel(kernel)
+    kernels = sm.kernels.suggest_kernels(part.read.objects) if compared is None else compared
     kind = sm.GaussianProcessClassifier if part.task == "classification" else sm.GaussianProcessRegressor
-    model = kind(compared, n_landmarks=landmarks or "auto", random_state=part.seed)
-    return Recipe(model, compared, f"Gaussian process with the kernel {spec}")
+    model = kind(kernels, n_landmarks=landmarks or "auto", random_state=part.seed)
+    which = f"the one of {len(kernels)} kernels with the largest evidence" if kernel is None else f"the kernel {kernel}"
+    return Recipe(model, compared, f"Gaussian process with {which}")
 
 
 def fitted(model: Any, X: Any, y: npt.NDArray) -> Any:
@@ -281,9 +297,14 @@ def option_of(model: Any) -> str:
     found = parts.comparison(fitted=False)
     if found is None or isinstance(parts.steps[0], AttributeScaler):  # the kernel compares scaled attributes
         return ""
-    text = " ".join(repr(found.function).split()).replace("( ", "(").replace("[ ", "[")
+    text = spec_of(found.function)
     name = "distance" if isinstance(found.function, Distance) else "kernel"
     return f'--{name} "{text}"' if repr(parse_comparison(text)) == repr(found.function) else ""
+
+
+def spec_of(function: Any) -> str:
+    """Return a kernel or distance as a text on one line, such as ``--kernel`` takes."""
+    return " ".join(repr(function).split()).replace("( ", "(").replace("[ ", "[")
 
 
 # ---- checks of options and targets

@@ -33,7 +33,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_clusterer
 
 from similia.core.config import track
-from similia.core.estimators import ObjectsOut
+from similia.core.estimators import ObjectsOut, check_fitted
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.distances.elastic import DTW, EditDistance, SoftDTW
 from similia.explanations._comparisons import Naming
@@ -58,6 +58,7 @@ from similia.learn.clusters import KernelKMeans
 from similia.objects import GraphToSets, SeriesBatch, SeriesToSets, as_series, as_strings, concatenate
 from similia.objects.sequences import at_least_one, item
 from similia.pipelines import parts_of, steps_of
+from similia.search.hdbscan import HDBSCAN, Means
 from similia.similarity import name_of
 
 _ALL = 2**31  # list all parts of an explanation
@@ -108,9 +109,11 @@ def explain_classes(
     Parameters
     ----------
     model : estimator or pipeline
-        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts.
+        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts, or a fitted
+        `similia.HDBSCAN`.
     X : collection of n objects
-        Objects in any form that the model takes. The class of an object is the one that the model predicts.
+        Objects in any form that the model takes. The class of an object is the one that the model predicts. Objects
+        that `similia.HDBSCAN` takes for noise are in no class.
     top : int, default=5
         Maximum number of parts listed for a class.
     n_members : int, default=30
@@ -133,23 +136,24 @@ def explain_classes(
     TypeError
         If the model predicts no classes, or its decisions have no parts.
     ValueError
-        If the model is a `similia.KernelKMeans` with a single cluster.
+        If the model has a single cluster.
 
     Notes
     -----
     **Against what.** A cluster of `similia.KernelKMeans` is compared with all other clusters: the decision is the mean
     squared distance to their centres, weighted by their numbers of objects, minus the squared distance to the centre of
-    the cluster. (`explain` compares an object's cluster with the next nearest one.) With a classifier, the class of
-    each member is compared with the closest rival for that member.
+    the cluster. (`explain` compares an object's cluster with the next nearest one.) Clusters of `similia.HDBSCAN` have
+    no centres; the means of their members, in the embedding that `KernelKMeans` takes, stand for them. With a
+    classifier, the class of each member is compared with the closest rival for that member.
 
     **Stretches of time.** For series, the contribution of a part is the decision minus that for the series with a
     straight line in place of a stretch, averaged over at most 10 of the drawn members. Stretches are found in an
-    example of the class: the object nearest to the centre of a cluster, or the explained member with the largest
-    decision for its class. Each stretch of the example has a counterpart in every other member. If the model compares
-    series by `similia.distances.DTW`, by a similar distance that aligns time points, or by
-    `similia.kernels.GlobalAlignment`, the counterpart holds the time points that this alignment matches with the
-    stretch. Otherwise it is at the same relative position. Series of more than 1,000 time points are averaged to 1,000
-    before they are aligned. Effects of stretches overlap, so they do not add up to the decision.
+    example of the class: the object nearest to the centre of a cluster (for `similia.HDBSCAN`, to its medoid), or the
+    explained member with the largest decision for its class. Each stretch of the example has a counterpart in every
+    other member. If the model compares series by `similia.distances.DTW`, by a similar distance that aligns time
+    points, or by `similia.kernels.GlobalAlignment`, the counterpart holds the time points that this alignment matches
+    with the stretch. Otherwise it is at the same relative position. Series of more than 1,000 time points are averaged
+    to 1,000 before they are aligned. Effects of stretches overlap, so they do not add up to the decision.
 
     **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
     are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class: the share of
@@ -173,21 +177,39 @@ def explain_classes(
     check_positive_int(top, "top")
     check_positive_int(n_members, "n_members")
     if not hasattr(model, "predict") or not (is_classifier(model) or is_clusterer(model)):
-        raise TypeError(f"{name_of(model)} predicts no classes; give a fitted classifier or KernelKMeans")
+        raise TypeError(f"{name_of(model)} predicts no classes; give a fitted classifier, KernelKMeans or HDBSCAN")
     at_least_one(X)
     rng = generator(random_state)
-    distances = np.asarray(model.transform(X)) if isinstance(steps_of(model)[-1], KernelKMeans) else None
-    labels = np.asarray(model.predict(X)) if distances is None else distances.argmin(axis=1)
-    drawn = {c: rng.permutation(np.flatnonzero(labels == c))[:n_members] for c in np.unique(labels).tolist()}
-    explainer = _Explainer(model, X, dict(label_names or {}), drawn, rng)
+    labels, away, clusters = _assigned(model, X, rng)
+    classes = np.unique(labels[away < np.inf])
+    drawn = {c: rng.permutation(np.flatnonzero(labels == c))[:n_members] for c in classes.tolist()}
+    explainer = _Explainer(model, clusters, X, dict(label_names or {}), drawn, rng)
     found: dict[Any, list[SharedPart]] = {}
     for label, rows in track(list(drawn.items()), "explaining classes", total=len(drawn)):
         example = None
-        if distances is not None:
+        if clusters is not None:
             members = np.flatnonzero(labels == label)
-            example = int(members[distances[members, label].argmin()])
+            example = int(members[away[members].argmin()])
         found[label] = explainer.of_class(label, rows, example, top)
     return found
+
+
+def _assigned(model: Any, X: Any, rng: np.random.Generator) -> tuple[Any, Floats, KernelKMeans | Means | None]:
+    """Return the classes of objects, their distances from the centre or medoid (infinity for noise), and the clusters.
+
+    For a classifier, the distances are 0, and there are no clusters.
+    """
+    *before, learner = steps_of(model)
+    if isinstance(learner, KernelKMeans):
+        distances = np.asarray(model.transform(X))
+        return distances.argmin(axis=1), distances.min(axis=1), learner
+    if isinstance(learner, HDBSCAN):
+        check_fitted(learner)
+        X = through(before, X)
+        labels = learner._labels_of(X)
+        return labels, learner._to_medoids(X, labels), learner._means(int(rng.integers(2**32)))
+    labels = np.asarray(model.predict(X))
+    return labels, np.zeros(len(labels)), None
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,18 +248,19 @@ class _Explainer:
     """Explains the classes of one model; `drawn` has the positions of the drawn members of each class."""
 
     def __init__(
-        self, model: Any, X: Any, naming: Naming, drawn: Mapping[Any, Places], rng: np.random.Generator
-    ) -> None:
+        self, model: Any, clusters: KernelKMeans | Means | None, X: Any, naming: Naming, drawn: Mapping[Any, Places],
+        rng: np.random.Generator,
+    ) -> None:  # fmt: skip
         *before, learner = steps_of(model)
-        self.clusters = learner if isinstance(learner, KernelKMeans) else None
-        self.steps = [*before, learner if self.clusters is None else learner.embedding_]
+        self.clusters = clusters
+        self.steps = [*before, learner if clusters is None else clusters.embedding_]
         while len(self.steps) > 1 and isinstance(self.steps[0], ObjectsOut):  # steps that map objects to objects
             if isinstance(self.steps[0], GraphToSets | SeriesToSets):
                 break  # here, places of the graph or series are left out
             X, self.steps = self.steps[0].transform(X), self.steps[1:]
         self.X, self.naming, self.drawn, self.rng = X, naming, drawn, rng
         self.reader = parts_of(self.steps[0]).steps[0]  # in an ensemble, the first step of its first model
-        comparison = parts_of(model if self.clusters is None else learner.embedding_).comparison()
+        comparison = parts_of(model if clusters is None else clusters.embedding_).comparison()
         self.path = None if comparison is None else _path_of(comparison.function)
 
     def of_class(self, label: Any, rows: Places, example: int | None, top: int) -> list[SharedPart]:

@@ -13,7 +13,7 @@ _NAMES = {
     "HypersphericalHeat": "heat", "heat_profile": "heat", "suggest_contrast": "heat",
     "GlobalAlignment": "series", "suggest_bandwidth": "series",
     "FromDistance": "from_distance", "DistanceRBF": "from_distance", "NegativeDistance": "from_distance",
-    "suggest_gamma": "from_distance",
+    "suggest_gamma": "from_distance", "suggest_kernels": "suggest",
     "Sum": "combine", "Product": "combine", "Normalized": "combine", "pairwise": "similia.similarity",
 }  # fmt: skip
 __all__ = [*_NAMES]

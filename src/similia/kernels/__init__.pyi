@@ -31,6 +31,7 @@ from similia.kernels.from_distance import FromDistance as FromDistance
 from similia.kernels.from_distance import DistanceRBF as DistanceRBF
 from similia.kernels.from_distance import NegativeDistance as NegativeDistance
 from similia.kernels.from_distance import suggest_gamma as suggest_gamma
+from similia.kernels.suggest import suggest_kernels as suggest_kernels
 from similia.kernels.combine import Sum as Sum
 from similia.kernels.combine import Product as Product
 from similia.kernels.combine import Normalized as Normalized

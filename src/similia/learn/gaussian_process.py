@@ -34,13 +34,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 
 from similia.core.config import check_memory, part_of_more, track
 from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.products import row_product
-from similia.core.state import Sizes, array, count, objects, optional, reads, state
+from similia.core.state import NAMED, Sizes, array, count, each, objects, optional, reads, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
 from similia.core.validation import (
@@ -70,7 +70,7 @@ from similia.learn.student_mixture import StudentMixture, inflation
 from similia.learn.targets import checked_numbers
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import diagonal, precision, read_objects
+from similia.similarity import as_objects, check_kernel, diagonal, precision, read_objects
 from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, is_lazy, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -78,18 +78,53 @@ Index = npt.NDArray[np.int64]
 Estimate = Callable[[Decomposition], Posterior]
 _EXACT = 5000  # maximum number of objects for an exact fit, if `n_landmarks` is "auto"
 _LANDMARKS = 1000  # number of landmarks for more objects
+_SAMPLE = 1000  # maximum number of objects on which several kernels are compared
 _LEAST = 5  # smallest number of targets to integrate over scale and noise: with fewer, variances are infinite
 _JITTER = 1e-10  # added to the diagonal of a covariance before its factorisation, in units of the prior variance
 
 
+def _one_or_several(value: Any, sizes: Sizes) -> bool:
+    several = isinstance(value, list | tuple)
+    return (each("__call__", least=1) if several else NAMED["kernel"])(value, sizes)
+
+
+@state(kernel=_one_or_several, evidences_=array("f8", None))
 class GaussianProcess(KernelMachine):
-    """Base of regression and classification: parameters that both have, landmarks, k(x, x)."""
+    """Base of regression and classification: parameters that both have, the choice of the kernel, k(x, x)."""
 
     parameters: Any
     n_landmarks: Any
     random_state: RandomState
     objects_: Any
     indices_: Index
+
+    def _targets(self, y: Any, n: int) -> npt.NDArray:
+        """Return the targets of n objects, or raise; those of classes are labels."""
+        raise NotImplementedError
+
+    def _chosen(self, X: Any, y: Any) -> Any:
+        """Return the kernel or, of several, the one of largest evidence on a sample; set `evidences_`."""
+        self.evidences_ = np.zeros(0)
+        if not isinstance(self.kernel, list | tuple):
+            return self.kernel
+        if not self.kernel:
+            raise BadParameter("kernel", "a kernel, or a list of one or more", short(self.kernel))
+        if self.parameters is not None:
+            remedy = "put a kernel with each combination into the list, or give one kernel"
+            raise BadParameter("parameters", "None for a list of kernels", short(self.parameters), remedy)
+        for i, kernel in enumerate(self.kernel):
+            check_kernel(kernel, f"kernel[{i}]")
+        found = [self._evidence_on_a_sample(kernel, X, y) for kernel in self.kernel]
+        self.evidences_ = np.array(found)
+        return self.kernel[int(np.argmax(found))]
+
+    def _evidence_on_a_sample(self, kernel: Any, X: Any, y: Any) -> float:
+        objects = as_objects(kernel, X)
+        targets = self._targets(y, at_least_one(objects))
+        order, n = np.argsort(targets, kind="stable"), len(targets)  # evenly spaced, the first and the last included
+        rows = np.sort(order[np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64)])
+        fitted = clone(self).set_params(kernel=kernel).fit(take(objects, rows), targets[rows])
+        return float(fitted.log_marginal_likelihood_)
 
     def _embedding(self, kernel: Any, objects: Any, n_landmarks: int) -> Nystroem:
         return Nystroem(kernel, n_landmarks, "rpcholesky", random_state=self.random_state).fit(objects)
@@ -98,9 +133,17 @@ class GaussianProcess(KernelMachine):
         """Return k(x, x) of m objects, shape (m,)."""
         return diagonal(self.kernel_, read_objects(self, self.kernel_, X, reset=False))
 
+    def _best_by_landmarks(
+        self, grid: KernelGrid, combinations: list[Any], n_landmarks: int, evidence: Callable[[Nystroem, Any], float]
+    ) -> Any:
+        """Return the combination of largest evidence, where all are compared at the same landmarks."""
+        triples = [combination[:3] for combination in combinations]
+        found = grid.at_common_landmarks(triples, n_landmarks, self.random_state)
+        return combinations[int(np.argmax([evidence(embedding, objects) for embedding, objects in found]))]
+
 
 class Candidate(NamedTuple):
-    """A kernel to try, objects in its layout, its combination of parameters, and targets with the mean 0."""
+    """A kernel to try, objects in its layout, its combination of parameters, and the targets."""
 
     kernel: Any
     objects: Any
@@ -137,17 +180,20 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
     Parameters
     ----------
-    kernel : callable
+    kernel : callable or list of callables
         ``k(X, Y=None) -> (n, m)``, positive semi-definite: a kernel of `similia.kernels`, a combination of these, or
         `similia.pairwise` of a function. `fit` chooses a factor by which it multiplies the kernel, so the scale of the
-        kernel does not matter.
+        kernel does not matter. Of a list of kernels, such as that of `similia.kernels.suggest_kernels`, `fit` takes the
+        one with the largest evidence (the likelihood of the targets) on at most 1,000 objects, whose targets are spread
+        like those of all.
     parameters : dict of str to list, optional
         Parameters of the kernel and the values to try, as for scikit-learn's `ParameterGrid`: ``{"k": [2, 3, 4]}``.
-        `fit` takes the combination with the largest evidence (the likelihood of the targets), without cross-validation.
-        If the kernel is a `Sum` or `Product`, combinations share the Gram matrices of the parts that they leave as they
-        are. For a `Sum`, ``{"weights": "auto"}`` finds the weights by the gradient of the evidence. This needs a fit to
-        all pairs of objects, and an eigendecomposition for each of 20 to 40 steps. The weights make the mean k(x, x) of
-        the training objects 1, and the weight of a part that does not help is 0.
+        `fit` takes the combination with the largest evidence on all objects, without cross-validation.
+        If the kernel is a `Sum` or `Product`, combinations share the kernel values of the parts that they leave as they
+        are. With landmarks, all combinations are compared at the same landmarks, and the best one is then fitted with
+        landmarks of its own. For a `Sum`, ``{"weights": "auto"}`` finds the weights by the gradient of the evidence.
+        This needs a fit to all pairs of objects, and an eigendecomposition for each of 20 to 40 steps. The weights make
+        the mean k(x, x) of the training objects 1, and the weight of a part that does not help is 0.
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the targets. "auto" estimates it.
     n_landmarks : int, None or "auto", default="auto"
@@ -169,6 +215,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     ----------
     kernel_ : callable
         The kernel with all its parameters set.
+    evidences_ : ndarray of float64, shape (n_kernels,)
+        Logarithm of the evidence of each kernel of a list, on the objects on which they were compared; empty for a
+        single kernel.
     scale_ : float
         Factor by which the kernel is multiplied, in squared units of the targets; the average over all components.
     noise_ : float
@@ -221,6 +270,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         - without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; with open weights of
           a sum, as many as it has parts, and six;
         - weights are open (``"auto"``), but the kernel is no `Sum`, or there are landmarks;
+        - there are several kernels and `parameters`;
         - the kernel is far from positive semi-definite: the Gram matrix has negative eigenvalues even after the
           largest variance of the noise that `fit` tries is added to its diagonal;
         - `noise` is too small for the targets: even at the largest scale that `fit` tries, signal and noise together
@@ -229,8 +279,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     Notes
     -----
     With several combinations, Gram matrices of parts are kept as long as they fit into ``config(max_memory=...)``
-    beside the five. The search for weights starts from equal shares of the parts in the mean k(x, x) or, if that has a
-    larger evidence, from one part almost alone. It ends in a local maximum.
+    beside the five; with landmarks, the same holds for the kernel values between all objects and the landmarks. The
+    search for weights starts from equal shares of the parts in the mean k(x, x) or, if that has a larger evidence, from
+    one part almost alone. It ends in a local maximum.
 
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
@@ -240,7 +291,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     with the size of objects, predictions for small objects seem too certain: set ``normalize=True`` in the kernel.
 
     The standard deviations are right if the targets come from a Gaussian process with this kernel. To check this, count
-    the `targets_` that lie within ``loo_mean_ +- 1.96 loo_std_``: they should be 95 % of all targets.
+    the `targets_` that lie within ``loo_mean_ +- 1.96 loo_std_``: they should be 95 % of all targets. If `noise_` is
+    about the standard deviation of the targets, the kernel explains little of them, and another may do better.
     `similia.ConformalRegressor` makes intervals that need no such assumption.
 
     References
@@ -264,6 +316,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     >>> model = sm.GaussianProcessRegressor(letters, {"weights": "auto"}, noise=0.1).fit(X, y)
     >>> model.kernel_.weights[1]  # words of three letters do not help
     0.0
+    >>> model = sm.GaussianProcessRegressor([sm.kernels.Spectrum(k=1), sm.kernels.Spectrum(k=3)], noise=0.1).fit(X, y)
+    >>> model.kernel_
+    Spectrum(k=1)
     """
 
     def __init__(
@@ -291,27 +346,53 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
             hint = '; "auto" estimates it; for exact targets, give a thousandth of their standard deviation'
             noise = check_positive(self.noise, "noise", hint=hint)
         check_choice(self.hyperparameters, "hyperparameters", ("integrated", "maximized"))
-        choice = integrated if self.hyperparameters == "integrated" else most_likely
-        grid, best = KernelGrid(self.kernel, self.parameters), None
+        estimate = partial(integrated if self.hyperparameters == "integrated" else most_likely, noise=noise)
+        grid, best = KernelGrid(self._chosen(X, y), self.parameters), None
         steps = track(range(2 * len(grid) + 1), "Gaussian process", 2 * len(grid) + 1)
         with closing(steps), one_blas_thread():  # so that the choice does not depend on the number of threads
-            for kernel, objects, values in grid.read(self, X):
-                n = at_least_one(objects)
-                targets = checked_numbers(y, n, "GaussianProcessRegressor")
-                self._check_targets(targets, noise)
-                candidate = Candidate(kernel, objects, values, targets - targets.mean())
-                found = self._fitted(grid, candidate, partial(choice, noise=noise), steps)
+            candidates = (self._candidate(y, noise, *combination) for combination in grid.read(self, X))
+            for candidate in self._worth_a_fit(grid, candidates, estimate, steps):
+                found = self._fitted(grid, candidate, estimate, steps)
                 if best is None or found.posterior.evidence > best.posterior.evidence:
                     best = found
                 del found
             assert best is not None
             next(steps)
             posterior, prior, self.kernel_, objects = best
-            self.objects_, self.indices_ = (objects, np.arange(n)) if prior.kept is None else prior.kept
+            targets = candidate.targets
+            self.objects_, self.indices_ = (objects, np.arange(prior.n)) if prior.kept is None else prior.kept
             self._keep(posterior, prior, targets, noise)
             mean, self.loo_std_ = left_out(prior, posterior.grid)
         self.targets_, self.loo_mean_ = targets, mean + targets.mean()
         return self
+
+    def _targets(self, y: Any, n: int) -> Floats:
+        return checked_numbers(y, n, "GaussianProcessRegressor")
+
+    def _candidate(self, y: Any, noise: float | None, kernel: Any, objects: Any, values: dict[str, Any]) -> Candidate:
+        targets = self._targets(y, at_least_one(objects))
+        self._check_targets(targets, noise)
+        return Candidate(kernel, objects, values, targets)
+
+    def _worth_a_fit(
+        self, grid: KernelGrid, candidates: Iterator[Candidate], estimate: Estimate, steps: Iterator[int]
+    ) -> Iterator[Candidate]:
+        """Yield the candidates to fit: all of them or, with landmarks, the one that is best at common landmarks."""
+        first = next(candidates)
+        m = self._number_of_landmarks(len(first.targets))
+        if m is None or grid.open or len(grid) == 1:
+            yield first
+            yield from candidates
+            return
+
+        def evidence(embedding: Nystroem, objects: Any) -> float:
+            next(steps)
+            return estimate(Landmarks(embedding, objects, centred(first.targets))).evidence
+
+        yield self._best_by_landmarks(grid, [first, *candidates], m, evidence)
+
+    def _number_of_landmarks(self, n: int) -> int | None:
+        return number_of_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
 
     def _check_targets(self, targets: Floats, noise: float | None) -> None:
         n = len(targets)
@@ -328,9 +409,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
     def _fitted(self, grid: KernelGrid, candidate: Candidate, estimate: Estimate, steps: Iterator[int]) -> Fitted:
         """Return the fit of one kernel of the grid, which takes two `steps`."""
-        kernel, objects, values, y = candidate
-        n = len(y)
-        m = number_of_landmarks(self.n_landmarks, n, None if n <= _EXACT else _LANDMARKS)
+        (kernel, objects, values), y = candidate[:3], centred(candidate.targets)
+        n, m = len(y), self._number_of_landmarks(len(y))
         next(steps)
         if m:
             if grid.open:
@@ -658,6 +738,10 @@ def _best_of_part(part: Any, start: int, model: GaussianProcessRegressor, n: int
     with part_of_more(lazy=True, start=start):
         chosen = model._most_improving(part, min(n, n_objects(part)), sign)
     return take(part, chosen), start + chosen
+
+
+def centred(targets: Floats) -> Floats:
+    return targets - targets.mean()
 
 
 def _winners(samples: Floats) -> Index:

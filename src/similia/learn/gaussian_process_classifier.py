@@ -6,11 +6,14 @@ distribution with the same mode and the same curvature there (Rasmussen & Willia
 evidence in this approximation chooses s^2 and parameters of the kernel.
 
 Cost of `fit` for n objects, m landmarks and r <= m features: about 2 n m kernel values, then for each class 2 n r^2
-operations for a step of Newton's method, with a few steps for each of 11 values of s^2.
+operations for a step of Newton's method, with a few steps for each of 11 values of s^2. Several combinations of
+parameters take n m more kernel values for each part of the kernel with each of its values
+(`similia.learn.kernel_grid`).
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,12 +30,13 @@ from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, reads, state
 from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState
+from similia.embeddings.nystroem import Nystroem
 from similia.learn.gaussian_process import GaussianProcess, number_of_landmarks
-from similia.learn.kernel_grid import KernelGrid
+from similia.learn.kernel_grid import KernelGrid, own_values
 from similia.learn.targets import checked_labels
+from similia.objects import n_objects
 from similia.objects.sequences import at_least_one
-from similia.similarity import diagonal
-from similia.sources.dask import Distributed, ScoresParts, computed, from_parts, lazily
+from similia.sources.dask import ScoresParts, computed, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,8 +67,9 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
 
     Parameters
     ----------
-    kernel, parameters : callable, dict
-        As for `GaussianProcessRegressor`, but each value of `parameters` is a list.
+    kernel, parameters : callable or list of callables, dict
+        As for `GaussianProcessRegressor`, but each value of `parameters` is a list. There are always landmarks: all
+        combinations are compared at the same ones.
     n_landmarks : int, "auto" or None, default="auto"
         Number of landmarks, the training objects with which all objects are compared. They are chosen as by
         `similia.Nystroem` with ``landmarks="rpcholesky"``. "auto": 500, or all training objects if there are fewer.
@@ -78,6 +83,8 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         Sorted labels.
     kernel_ : callable
         The kernel with all its parameters set.
+    evidences_ : ndarray of float64, shape (n_kernels,)
+        As for `GaussianProcessRegressor`.
     scale_ : float
         Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` tries 11 factors
         and takes the one with the largest evidence (the likelihood of the labels).
@@ -130,32 +137,38 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         `X` may be a Dask collection: its workers compute the features, and the features of all objects are then loaded.
         """
         number_of_landmarks(self.n_landmarks, 1, 1)  # raises before any work
-        grid, best = KernelGrid(self.kernel, self.parameters), None
+        grid = KernelGrid(self._chosen(X, y), self.parameters)
         if grid.open:
             remedy = "only GaussianProcessRegressor finds weights by gradients"
             raise BadParameter("parameters", "a dictionary of lists of values to try", "weights='auto'", remedy)
-        with one_blas_thread():
-            for kernel, objects, _ in track(grid.read(self, X), "Gaussian process", len(grid)):
-                n = at_least_one(objects)
-                self.classes_, codes = np.unique(checked_labels(y, n, two=True), return_inverse=True)
-                m = number_of_landmarks(self.n_landmarks, n, _LANDMARKS) or n
-                embedding = self._embedding(kernel, objects, m)
-                check_memory(f"the features of {n} objects take", 24 * n * embedding.rank_, "take fewer landmarks")
-                features = np.asarray(computed(embedding.transform(objects)), dtype=np.float64)
-                machines = [1] if len(self.classes_) == 2 else [*range(len(self.classes_))]
-                unit = _mean_self_value(kernel, objects)
-                found = _best_scale(features, [codes == number for number in machines], unit)
-                if best is None or found[0] > best[0][0]:
-                    best = found, kernel, embedding
-        assert best is not None
-        (evidence, scale, posteriors), self.kernel_, embedding = best
-        self.log_marginal_likelihood_, self.scale_ = evidence, scale
+        steps = track(range(len(grid) + 1), "Gaussian process", len(grid) + 1)
+        with closing(steps), one_blas_thread():
+            combinations = [*grid.read(self, X)]
+            n = at_least_one(combinations[0][1])
+            self.classes_, codes = np.unique(self._targets(y, n), return_inverse=True)
+            machines = [1] if len(self.classes_) == 2 else [*range(len(self.classes_))]
+            positives = [codes == number for number in machines]
+            m = number_of_landmarks(self.n_landmarks, n, _LANDMARKS) or n
+
+            def evidence(embedding: Nystroem, objects: Any) -> float:
+                next(steps)
+                return _posteriors(embedding, objects, positives)[0]
+
+            self.kernel_, objects, _ = (
+                combinations[0] if len(grid) == 1 else self._best_by_landmarks(grid, combinations, m, evidence)
+            )
+            next(steps)
+            embedding = self._embedding(self.kernel_, objects, m)
+            self.log_marginal_likelihood_, self.scale_, posteriors = _posteriors(embedding, objects, positives)
         self.objects_, self.indices_ = embedding.landmarks_, embedding.landmark_indices_
         self.components_ = embedding.components_
         self.weights_ = self.components_ @ np.column_stack([one.weights for one in posteriors])
         with one_blas_thread():
             self.spreads_ = np.stack([_spread(one.hessian) for one in posteriors])
         return self
+
+    def _targets(self, y: Any, n: int) -> npt.NDArray:
+        return checked_labels(y, n, two=True)
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
@@ -214,6 +227,16 @@ def _laplace(features: Floats, positive: npt.NDArray[np.bool_], scale: float, st
     return _Posterior(evidence, weights, hessian)
 
 
+def _posteriors(
+    embedding: Nystroem, objects: Any, positives: list[npt.NDArray[np.bool_]]
+) -> tuple[float, float, list[_Posterior]]:
+    """Return (evidence, scale, posterior of each machine) with the Nyström features of n objects."""
+    n = n_objects(objects)
+    check_memory(f"the features of {n} objects take", 24 * n * embedding.rank_, "take fewer landmarks")
+    features = np.asarray(computed(embedding.transform(objects)), dtype=np.float64)
+    return _best_scale(features, positives, float(own_values(embedding.kernel_, objects).mean()) or 1.0)
+
+
 def _best_scale(
     features: Floats, positives: list[npt.NDArray[np.bool_]], unit: float
 ) -> tuple[float, float, list[_Posterior]]:
@@ -229,16 +252,6 @@ def _best_scale(
             best = evidence, scale, found
     assert best is not None
     return best
-
-
-def _mean_self_value(kernel: Any, objects: Any) -> float:
-    """Return the mean k(x, x) of objects in memory or in a `Distributed`; 1 if it is 0."""
-    parts = objects.map(_own_values, kernel) if isinstance(objects, Distributed) else [diagonal(kernel, objects)]
-    return float(np.concatenate([*parts]).mean()) or 1.0
-
-
-def _own_values(part: Any, start: int, kernel: Any) -> Floats:
-    return diagonal(kernel, part)
 
 
 def _spread(hessian: Floats) -> Floats:

@@ -1,13 +1,14 @@
 """`write_clusters` writes an HTML page about clusters: their sizes and medoids, what members share, and a map.
 
 The page is a single file; its security policy forbids it to fetch anything. Cost: two transforms of all objects, one of
-those on the map, and `similia.explanations.explain_classes` with 30 members of each cluster.
+those on the map, and `similia.explanations.explain_classes` with 30 members of each cluster. For `HDBSCAN`, the
+embedding for the map is fitted anew.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from similia.report._model import Embedded, parts_of, sampled, taken
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import mark
 from similia.report.page import about_map, explained, object_on_page
+from similia.search.hdbscan import HDBSCAN
 from similia.similarity import without_addresses
 from similia.storage.disk import text_destination, write_text
 
@@ -35,23 +37,25 @@ _CHANNELS, _POINTS = 6, 1000  # maximum numbers of channels and of points of a c
 
 
 def write_clusters(
-    model: KernelKMeans, X: Any, y: Any = None, path: str | os.PathLike[str] | TextIO = "clusters.html", *,
+    model: KernelKMeans | HDBSCAN, X: Any, y: Any = None, path: str | os.PathLike[str] | TextIO = "clusters.html", *,
     title: str | None = None, names: Any = None, max_objects: int = 5000, random_state: int = 0,
 ) -> Any:  # fmt: skip
     """Write one self-contained HTML page about the clusters of objects.
 
     The page shows the medoids. It also lists the parts that tell the members of each cluster from all other clusters,
     such as substrings, subgraphs or stretches of time; `similia.explanations.explain_classes` finds these parts.
-    Stretches of time are drawn over the medoid.
+    Stretches of time are drawn over the medoid. Objects that `similia.HDBSCAN` takes for noise are counted and shown on
+    the map, but form no cluster.
 
     Parameters
     ----------
-    model : KernelKMeans
+    model : KernelKMeans or HDBSCAN
         A fitted model.
     X : collection of n objects
         Objects in any form that the model takes, usually those to which it was fitted.
     y : array-like of n labels, optional
-        Known classes of the objects. The page says how well the clusters agree with them.
+        Known classes of the objects. The page says how well the clusters agree with them; all noise counts as one
+        cluster.
     path : str, path or text file, default="clusters.html"
         Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
@@ -61,8 +65,8 @@ def write_clusters(
         Names of the objects; by default their positions in `X`.
     max_objects : int, default=5000
         Maximum number of objects sampled for the map on the page, a plot of the first two principal components. The map
-        also shows the five members nearest to the centre of each cluster. Sizes and medoids are always those of all n
-        objects.
+        also shows the five members nearest to the centre or medoid of each cluster. Sizes and medoids are always those
+        of all n objects.
     random_state : int, default=0
         Seed of the random samples of objects.
 
@@ -76,8 +80,8 @@ def write_clusters(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `model` is not a `KernelKMeans`, if there are no objects, or if the length of `y` or `names` is not that of
-        `X`.
+        If `model` is neither a `KernelKMeans` nor an `HDBSCAN`, if there are no objects, or if the length of `y` or
+        `names` is not that of `X`.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 
@@ -94,104 +98,126 @@ def write_clusters(
     True
     """
     place = text_destination(path)
-    if not isinstance(model, KernelKMeans):
-        raise BadParameter("model", "a similia.KernelKMeans", type(model).__name__)
+    if not isinstance(model, KernelKMeans | HDBSCAN):
+        raise BadParameter("model", "a similia.KernelKMeans or similia.HDBSCAN", type(model).__name__)
     check_fitted(model)
     check_positive_int(max_objects, "max_objects", minimum=2)
     n = at_least_one(X)
     classes = None if y is None else check_labels(y, n)
     names = checked_names(names, n)
     X = quietly(model.similarity_.as_objects, X) if hasattr(model.similarity_, "as_objects") else X
-    distances = np.asarray(model.transform(X))
-    labels = distances.argmin(axis=1)
-    shown = _shown(distances, labels, max_objects, random_state)
-    context = _context(model, X, labels, shown, names, random_state)
+    found = _found(model, X, random_state)
+    shown = _shown(found, max_objects, random_state)
+    context = _context(found, X, shown, names, random_state)
+    tried = isinstance(model, KernelKMeans) and len(model.n_clusters_tried_) > 0
     sections = [
-        _about_clusters(model, context, X, labels, distances, classes, shown),
-        *([_about_stability(model)] if len(model.n_clusters_tried_) else []),
+        _about_clusters(found, context, X, classes, shown),
+        *([_about_stability(model)] if tried else []),
         about_map(context),
-        _about_medoids(model, context, labels, distances, shown),
+        _about_medoids(found, context, shown),
     ]
     data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
     for section in sections:
         data |= section.data
-    chosen = "chosen by stability" if len(model.n_clusters_tried_) else "as requested"
-    agreement = [] if classes is None else [("agreement", f"{adjusted_rand_score(classes, labels):.2f}", _AGREEMENT)]
+    cards = [("objects", f"{n:,}", context.seen.kind), ("clusters", str(model.n_clusters_), found.chosen)]
+    if found.noise:
+        cards.append(("noise", f"{found.noise:,}", "objects in no cluster"))
+    if classes is not None:
+        how = _AGREEMENT + (" (noise counts as one cluster)" if found.noise else "")
+        cards.append(("agreement", f"{adjusted_rand_score(classes, found.labels):.2f}", how))
     text = page(
         "page", title=title or f"Clusters of {context.seen.kind}", model=context.parts,
-        parameters=without_addresses(model),
-        cards=[
-            ("objects", f"{n:,}", context.seen.kind), ("clusters", str(model.n_clusters_), chosen), *agreement,
-        ],
-        sections=sections, data=data,
+        parameters=without_addresses(model), cards=cards, sections=sections, data=data,
     )  # fmt: skip
     write_text(text, place)
     return place
 
 
-def _name(model: KernelKMeans, cluster: int) -> str:
-    return f"cluster {cluster:0{len(str(model.n_clusters_ - 1))}d}"
+class _Found(NamedTuple):
+    """Clusters of objects, with what the page says about them."""
+
+    model: KernelKMeans | HDBSCAN
+    labels: npt.NDArray[np.integer]  # -1 for noise
+    away: npt.NDArray[np.floating]  # distance from the centre or medoid of the cluster; infinity for noise
+    embedding: Any
+    chosen: str  # how the number of clusters was chosen
+    middle: str  # from what distances are measured: "centre" or "medoid"
+    medoid: str  # what a medoid is
+
+    @property
+    def noise(self) -> int:
+        return int((self.labels < 0).sum())
+
+    def name(self, cluster: int) -> str:
+        return f"cluster {cluster:0{len(str(self.model.n_clusters_ - 1))}d}" if cluster >= 0 else "noise"
+
+    def nearest(self, cluster: int) -> npt.NDArray[np.int64]:
+        """Return the positions of the members nearest to the centre or medoid, nearest first."""
+        members = np.flatnonzero(self.labels == cluster)
+        return members[np.argsort(self.away[members], kind="stable")][: 1 + _NEAR]
 
 
-def _shown(distances: npt.NDArray, labels: npt.NDArray, most: int, seed: int) -> npt.NDArray[np.int64]:
+def _found(model: KernelKMeans | HDBSCAN, X: Any, seed: int) -> _Found:
+    """Assign the objects to clusters."""
+    if isinstance(model, HDBSCAN):
+        labels = model._labels_of(X)
+        away, embedding = model._to_medoids(X, labels), model._means(seed).embedding_
+        medoid = "the member nearest to the others of its cluster"
+        return _Found(model, labels, away, embedding, "as many as there are dense regions", "medoid", medoid)
+    distances = np.asarray(model.transform(X))
+    chosen = "chosen by stability" if len(model.n_clusters_tried_) else "as requested"
+    medoid = "the object nearest to the centre of its cluster"
+    return _Found(model, distances.argmin(axis=1), distances.min(axis=1), model.embedding_, chosen, "centre", medoid)
+
+
+def _shown(found: _Found, most: int, seed: int) -> npt.NDArray[np.int64]:
     """Return the positions of a random sample of `most` objects, and of the objects nearest to each centre."""
-    rows = sampled(labels, most, np.random.default_rng(seed))
-    near = [_nearest(distances, labels, c) for c in range(distances.shape[1])]
-    return np.unique(np.concatenate([rows, *near]))
+    rows = sampled(found.labels, most, np.random.default_rng(seed))
+    return np.unique(np.concatenate([rows, *map(found.nearest, range(found.model.n_clusters_))]))
 
 
-def _nearest(distances: npt.NDArray, labels: npt.NDArray, cluster: int) -> npt.NDArray[np.int64]:
-    """Return the positions of the members nearest to the centre, nearest first."""
-    members = np.flatnonzero(labels == cluster)
-    return members[np.argsort(distances[members, cluster], kind="stable")][: 1 + _NEAR]
-
-
-def _context(
-    model: KernelKMeans, X: Any, labels: npt.NDArray, shown: npt.NDArray[np.int64], names: Any, seed: int
-) -> Context:
+def _context(found: _Found, X: Any, shown: npt.NDArray[np.int64], names: Any, seed: int) -> Context:
     """Return what the sections share; the class of an object is its cluster."""
-    few, parts = taken(X, shown), parts_of(model)
-    clusters = np.array([_name(model, c) for c in labels[shown].tolist()])
-    how = f"{type(model.embedding_).__name__}, {counted(model.embedding_._n_features_out, 'column')}"
-    vectors = Embedded(np.asarray(model.embedding_.transform(few)), None, how)
+    model, few, parts = found.model, taken(X, shown), parts_of(found.model)
+    clusters = np.array([found.name(c) for c in found.labels[shown].tolist()])
+    how = f"{type(found.embedding).__name__}, {counted(found.embedding._n_features_out, 'column')}"
+    vectors = Embedded(np.asarray(found.embedding.transform(few)), None, how)
     seen = look_at(few, parts)
-    return Context(
-        parts, model, False, few, clusters, named(names, shown), len(labels), seen, None, seed, False, vectors=vectors
-    )
+    n = len(found.labels)
+    return Context(parts, model, False, few, clusters, named(names, shown), n, seen, None, seed, False, vectors=vectors)
 
 
 def _about_clusters(
-    model: KernelKMeans, context: Context, X: Any, labels: npt.NDArray, distances: npt.NDArray,
-    classes: npt.NDArray | None, shown: npt.NDArray[np.int64],
-) -> Section:  # fmt: skip
+    found: _Found, context: Context, X: Any, classes: npt.NDArray | None, shown: npt.NDArray[np.int64]
+) -> Section:
     """List the clusters: size, spread, medoid, what members share and, if classes are known, the most frequent one."""
-    shares, why = _shares(model, X, context.seed)
+    if found.model.n_clusters_ == 0:
+        none = "All objects are noise. A smaller min_cluster_size or min_samples may find clusters."
+        return Section("clusters", "What the members share", missing=none)
+    shares, why = _shares(found.model, X, context.seed)
     head = ["cluster", "medoid", *(["what the members share"] if any(shares.values()) else [])]
     head += [] if classes is None else ["most frequent class"]
     text_columns = len(head)
     rows: list[list[str | Cell]] = []
-    for c in range(model.n_clusters_):
-        members = np.flatnonzero(labels == c)
+    for c in range(found.model.n_clusters_):
+        members = np.flatnonzero(found.labels == c)
         if not len(members):
             continue
-        medoid = int(np.searchsorted(shown, _nearest(distances, labels, c)[0]))
-        row: list[str | Cell] = [_name(model, c), Cell(described(context.seen, medoid), drawn=medoid)]
+        medoid = int(np.searchsorted(shown, found.nearest(c)[0]))
+        row: list[str | Cell] = [found.name(c), Cell(described(context.seen, medoid), drawn=medoid)]
         if any(shares.values()):
             row.append(", ".join(f"{part.name} ({percent(part.share)})" for part in shares.get(c, [])))
         if classes is not None:
             kinds, counts = np.unique(classes[members], return_counts=True)
             row.append(f"{kinds[counts.argmax()]} ({percent(counts.max() / len(members))})")
-        spread = float(distances[members, c].mean())
+        spread = float(found.away[members].mean())
         rows.append([*row, Cell(f"{len(members):,}", len(members)), Cell(number(spread), spread)])
-    text = (
-        "The medoid is the object nearest to the centre of its cluster. The spread is the mean distance of the members "
-        "from the centre. "
-    )
+    text = f"The medoid is {found.medoid}. The spread is the mean distance of the members from the {found.middle}. "
     text += why or (
         f"What the members share: the parts that contribute most to the decision for this cluster against all others, "
         f"and the share of at most {_MEMBERS} random members (10 if parts are left out of them) in which they do."
     )
-    drawn = _stretches(model, X, shares)
+    drawn = _stretches(found, X, shares)
     if drawn:
         text += (
             " Each part is a stretch of time in the medoid. Without it, and without what is aligned with it in the "
@@ -201,10 +227,10 @@ def _about_clusters(
     return Section("clusters", "What the members share", text=text, tables=[table], charts=drawn, beside=False)
 
 
-def _stretches(model: KernelKMeans, X: Any, shares: dict[int, list[SharedPart]]) -> list[Chart]:
+def _stretches(found: _Found, X: Any, shares: dict[int, list[SharedPart]]) -> list[Chart]:
     """Draw the medoids of the largest clusters that have stretches of time, and these behind the curve."""
     medoids = {c: parts[0].example for c, parts in shares.items() if parts and parts[0].example is not None}
-    largest = sorted(sorted(medoids, key=lambda c: -int(model.counts_[c]))[:_SHOWN])
+    largest = sorted(sorted(medoids, key=lambda c: -int((found.labels == c).sum()))[:_SHOWN])
 
     def draw(*axes: Any) -> None:
         for axis, c in zip(axes, largest, strict=True):
@@ -220,12 +246,12 @@ def _stretches(model: KernelKMeans, X: Any, shares: dict[int, list[SharedPart]])
             axis.set(xlabel="time", ylabel="value")
 
     titles = [
-        f"{_name(model, c).capitalize()}: the medoid and the stretches that tell its members apart" for c in largest
+        f"{found.name(c).capitalize()}: the medoid and the stretches that tell its members apart" for c in largest
     ]
     return charts(draw, *titles)
 
 
-def _shares(model: KernelKMeans, X: Any, seed: int) -> tuple[dict[int, Any], str]:
+def _shares(model: KernelKMeans | HDBSCAN, X: Any, seed: int) -> tuple[dict[int, Any], str]:
     """Return the parts that members of each cluster share, and a sentence why there are none."""
     if model.n_clusters_ == 1:
         return {}, "There is only one cluster, so nothing distinguishes its members from others."
@@ -255,26 +281,28 @@ def _about_stability(model: KernelKMeans) -> Section:
     return Section("stability", "How many clusters", text=text, charts=charts(draw, "Agreement of two subsamples"))
 
 
-def _about_medoids(
-    model: KernelKMeans, context: Context, labels: npt.NDArray, distances: npt.NDArray, shown: npt.NDArray[np.int64]
-) -> Section:
+def _about_medoids(found: _Found, context: Context, shown: npt.NDArray[np.int64]) -> Section:
     """Show the medoid of each of the largest clusters beside its next members, and explain why it belongs there."""
-    counts = np.bincount(labels, minlength=model.n_clusters_)
+    k = found.model.n_clusters_
+    if k == 0:
+        return Section("medoids", "Medoids and their nearest members", missing="There is no cluster.")
+    counts = np.bincount(found.labels[found.labels >= 0], minlength=k)
     largest = [c for c in np.argsort(-counts, kind="stable")[:_SHOWN].tolist() if counts[c]]
-    found = []
+    medoids = []
     for c in largest:
-        rows = _nearest(distances, labels, c)
+        rows = found.nearest(c)
         medoid, *near = np.searchsorted(shown, rows).tolist()
-        found.append({
+        medoids.append({
             "object": object_on_page(context, medoid),
             "near": [
-                (number(float(distances[i, c])), object_on_page(context, j))
+                (number(float(found.away[i])), object_on_page(context, j))
                 for i, j in zip(rows[1:].tolist(), near, strict=True)
             ],
-            "explained": explained(model, item(context.X, medoid)),
+            "explained": explained(found.model, item(context.X, medoid)),
             "why": "Why it belongs to its cluster",
             "is_open": False,
         })  # fmt: skip
-    more = f" The {_SHOWN} largest of {model.n_clusters_} clusters." if model.n_clusters_ > _SHOWN else ""
-    text = f"The object nearest to each centre, and the next {_NEAR}, with their distances from the centre.{more}"
-    return Section("medoids", "Medoids and their nearest members", text=text, neighbourhoods=found)
+    more = f" The {_SHOWN} largest of {k} clusters." if k > _SHOWN else ""
+    nearest = "The object nearest to each centre" if found.middle == "centre" else "The medoid of each cluster"
+    text = f"{nearest}, and the next {_NEAR}, with their distances from the {found.middle}.{more}"
+    return Section("medoids", "Medoids and their nearest members", text=text, neighbourhoods=medoids)

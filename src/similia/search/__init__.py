@@ -1,4 +1,4 @@
-"""Nearest-neighbour search over binary codes and over the objects they encode, and maps of objects."""
+"""Nearest-neighbour search over binary codes and over the objects they encode; maps and dense clusters of objects."""
 
 from similia.core import attach
 
@@ -9,6 +9,7 @@ _NAMES = {
     "SimilaritySearch": "similarity_search",
     "Recall": "similarity_search",
     "SimilarityMap": "similarity_map",
+    "HDBSCAN": "hdbscan",
     "knn_graph": "neighbour_graph",
     "near_duplicates": "duplicates",
     "Duplicates": "duplicates",
@@ -16,6 +17,7 @@ _NAMES = {
     "exports": "",
 }
 __all__ = [
+    "HDBSCAN",
     "Duplicates",
     "FeatureIndex",
     "HammingIndex",
