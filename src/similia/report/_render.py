@@ -16,7 +16,6 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from similia.report.displays import COLOURS, style_axis
@@ -159,8 +158,10 @@ def legible(value: Any) -> Any:
 
 
 @cache
-def templates() -> Environment:
+def templates() -> Any:
     """Return the Jinja environment, whose templates escape every text and raise on undefined names."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     found = Environment(
         loader=PackageLoader("similia.report"), autoescape=True, finalize=legible, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
