@@ -17,7 +17,7 @@ from similia.cli.explain import explain
 from similia.cli.inputs import check_kind, read_labelled, read_objects, remember_columns
 from similia.cli.outputs import size_of
 from similia.cli.report import report
-from similia.cli.service import info
+from similia.cli.serve import info
 from similia.cli.training import scores_of, targets_of
 from similia.cli.voice import _compiling_told, _short_warnings, speaking
 from similia.core.config import log_seconds

@@ -25,8 +25,7 @@ from similia.cli.outliers import outliers
 from similia.cli.plan import plan
 from similia.cli.predict import predict
 from similia.cli.report import report
-from similia.cli.serve import serve
-from similia.cli.service import info, warmup
+from similia.cli.serve import info, serve, warmup
 from similia.cli.suggest import suggest
 from similia.cli.voice import command
 

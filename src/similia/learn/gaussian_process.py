@@ -58,15 +58,16 @@ from similia.learn.evidence import (
     Decomposition,
     Landmarks,
     Posterior,
+    StudentMixture,
     best_weights,
     cholesky_factor,
+    inflation,
     integrated,
     left_out,
     most_likely,
 )
 from similia.learn.kernel_grid import KernelGrid
 from similia.learn.kernel_machines import KernelMachine
-from similia.learn.student_mixture import StudentMixture, inflation
 from similia.learn.targets import checked_numbers
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one

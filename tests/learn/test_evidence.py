@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm, t
 
-from similia.learn.student_mixture import StudentMixture
+from similia.learn.evidence import StudentMixture
 
 LEVELS = [1e-6, 0.025, 0.3, 0.5, 0.9, 0.999]
 
