@@ -19,6 +19,7 @@ from similia.kernels import Spectrum
 from similia.pipelines import transformed
 from similia.search import HammingIndex
 from similia.search import scan as _scan
+from similia.search._queries import unit
 
 
 def words(n=200, seed=0):
@@ -294,3 +295,17 @@ def test_transformed_is_transform():
         transformed(sm.SignRandomProjection(64), X[:1])
     with pytest.raises(ValueError, match="39 features"):
         transformed(bits, X[:1, 1:])
+
+
+@given(
+    st.lists(st.lists(st.floats(-1, 1), min_size=3, max_size=3), min_size=1, max_size=6),
+    st.sampled_from([1e-320, 1e-200, 1.0, 1e200, 1e308]), st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
+def test_unit_vectors_have_length_1_at_any_scale(rows, scale, dtype):
+    V = np.array(rows) * scale if dtype is np.float64 else np.array(rows).astype(dtype)
+    found = unit(V)
+    assert found.dtype == np.float32
+    for x, y in zip(V.astype(np.longdouble), found, strict=True):
+        largest = np.abs(x).max()
+        exact = x / largest / np.sqrt(((x / largest) ** 2).sum()) if largest else x
+        np.testing.assert_allclose(y, exact.astype(np.float64), rtol=1e-6, atol=1e-7)

@@ -27,6 +27,7 @@ from similia.core.errors import part_from
 from similia.core.estimators import Transformer
 from similia.core.jit import njit
 from similia.core.products import chosen_products, multiply_chosen
+from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
 
 _QUERIES = 512  # queries answered together
+_GRAIN = 2**12  # vectors that are worth a thread
 _ASCENDING = np.zeros(0, np.int64)  # stands for the order of ids that ascend
 _PIPELINES = (Pipeline, sklearn.pipeline.Pipeline)
 _held = attrgetter("__dict__")
@@ -129,20 +131,30 @@ def encoded(encoder: Any, X: Any, projected: bool) -> tuple[Any, npt.NDArray[np.
 
 def unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
     """Return the rows of `V` divided by their lengths; a zero row stays zero."""
-    with np.errstate(over="ignore", under="ignore"):
-        if len(V) == 1 and V.dtype == np.float32:  # what `norm` does, without its wrappers
-            norms = np.sqrt(np.add.reduce(V * V, axis=1, keepdims=True))
-            if 1e-15 < norms[0, 0] < np.inf:
-                return np.asarray(V / norms)
-        norms = np.linalg.norm(V, axis=1, keepdims=True)
-        ordinary = (norms > (1e-140 if norms.dtype == np.float64 else 1e-15)) & (norms < np.inf)
-        if ordinary.all():
-            return np.asarray(V / norms, np.float32)
-        found = np.asarray(V / np.where(norms > 0, norms, 1.0), np.float32)
-    extreme = np.flatnonzero(~ordinary)  # squares lose digits or overflow
-    some = V[extreme].astype(np.float64)
-    some /= np.maximum(np.abs(some).max(axis=1, keepdims=True), 5e-324)
-    found[extreme] = some / np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1.0)
+    V = _plain(V if V.dtype in (np.float32, np.float64) else V.astype(np.float64))
+    found = np.empty(V.shape, np.float32)
+    run_in_ranges(lambda start, stop: _divide_by_lengths(V, found, start, stop), len(V), _GRAIN)
+    return found
+
+
+@njit()
+def _divide_by_lengths(V, found, start, stop):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        largest = 0.0
+        for value in V[i]:
+            largest = max(largest, abs(np.float64(value)))
+        square = 0.0
+        for value in V[i]:
+            square += (value / largest) ** 2 if largest > 0 else 0.0
+        root = np.sqrt(square)
+        for j in range(V.shape[1]):
+            found[i, j] = np.float64(V[i, j]) / largest / root if largest > 0 else 0.0
+
+
+def _plain(vectors: Any) -> npt.NDArray:
+    """Return the same numbers, read-only, so that memory maps and arrays have the same compiled type."""
+    found = np.ascontiguousarray(np.asarray(vectors)).view()
+    found.flags.writeable = False
     return found
 
 
@@ -296,13 +308,6 @@ def _candidates(index: Any, codes: Any, k: int, ordered: bool = True) -> tuple[A
             return found
     distances, ids = index.kneighbors(codes, k)
     return distances, ids
-
-
-def _plain(vectors: Any) -> npt.NDArray:
-    """Return the same numbers, read-only, so that memory maps and arrays have the same compiled type."""
-    found = np.ascontiguousarray(np.asarray(vectors)).view()
-    found.flags.writeable = False
-    return found
 
 
 def _nearest_by_angle(
