@@ -14,7 +14,7 @@ import similia as sm
 from naive import features as naive
 from similia.kernels import Intersection, MinMax, Normalized, Spectrum, Sum
 from similia.search import FeatureIndex, feature_index
-from similia.search.automatic import name_of
+from similia.search.automatic import LowRecall, name_of
 from similia.search.on_disk import SearchFolder
 
 KERNELS = {
@@ -297,13 +297,30 @@ def test_auto_keeps_the_way_that_was_measured_best(tmp_path):
     np.testing.assert_array_equal(loaded.kneighbors(X[:5], 3)[1], search.kneighbors(X[:5], 3)[1])
 
 
+def test_auto_warns_if_the_candidates_miss_many_neighbours():
+    rng = np.random.default_rng(0)
+    X = ["".join(word) for word in rng.choice(list("acgt"), (600, 30))]  # no two are near
+    search = sm.SimilaritySearch("auto", sm.distances.Levenshtein(), n_candidates=20)
+    with pytest.warns(LowRecall, match=r"^n_candidates=20 candidates find (\d+) % of the 10 nearest objects") as told:
+        search.fit(X)
+    kept = {
+        one["n_candidates"]: one["recall"] for one in search.trials_ if one["candidates"] == name_of(search.encoder_)
+    }
+    enough = min([c for c in kept if kept[c] >= 0.9], default=400)
+    assert str(told[0].message).startswith(
+        f"n_candidates=20 candidates find {100 * kept[20]:.0f} % of the 10 nearest objects, as measured on a sample, "
+        f"{enough} find {100 * kept[enough]:.0f} %; raise n_candidates"
+    )
+
+
 def test_auto_takes_the_features_of_a_kernel_and_bits_for_others():
     rng = np.random.default_rng(0)
     bits = (rng.random((300, 64)) < 0.2).astype(float)
     search = sm.SimilaritySearch("auto", MinMax(), n_candidates=30).fit(bits)
     assert isinstance(search.encoder_, FeatureIndex)
     assert search.recall(bits[:20], 5).recall == 1
-    other = sm.SimilaritySearch("auto", sm.kernels.RBF(1.0), n_candidates=30).fit(bits)
+    with pytest.warns(LowRecall):
+        other = sm.SimilaritySearch("auto", sm.kernels.RBF(1.0), n_candidates=30).fit(bits)
     assert not isinstance(other.encoder_, FeatureIndex)
     assert {one["candidates"].split(":")[0] for one in other.trials_} == {"bits", "vectors"}
 

@@ -18,6 +18,7 @@ import similia as sm
 from naive import vectors as naive
 from similia.search import VectorIndex
 from similia.search import _vector_index as loops
+from similia.search.automatic import LowRecall
 from similia.search.on_disk import SearchFolder
 from similia.sources.files import open_objects
 from similia.sources.matrices import open_matrix
@@ -388,7 +389,8 @@ def test_a_frozen_pipeline_is_used_as_it_is(tmp_path):
 def test_auto_takes_vectors_where_bits_find_less():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 12))
-    search = sm.SimilaritySearch("auto", sm.kernels.RBF(0.05), n_candidates=10).fit(X)
+    with pytest.warns(LowRecall):  # ten candidates are few
+        search = sm.SimilaritySearch("auto", sm.kernels.RBF(0.05), n_candidates=10).fit(X)
     at_10 = {one["candidates"]: one for one in search.trials_ if one["n_candidates"] == 10}
     bits, by_vectors = "bits: Nystroem -> StandardScaler -> SignRandomProjection", "vectors: Nystroem -> VectorIndex"
     assert [*at_10] == [bits, by_vectors]

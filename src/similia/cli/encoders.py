@@ -10,6 +10,7 @@ describe it.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from similia.pipelines import Pipeline
 from similia.planning.forecasts import kind_of
 from similia.scale.stream import FIT_ON, add_stream, identity, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
-from similia.search.automatic import kmer_length, name_of
+from similia.search.automatic import LowRecall, kmer_length, name_of
 from similia.search.metric import function_of
 from similia.search.on_disk import SearchFolder
 from similia.similarity import diagonal
@@ -267,7 +268,9 @@ def create(
         how = encoder.kernel if how == "kernel" and by == "features" else how
         search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"] or _CANDIDATES, index=index)
         if by == "auto":
-            search.fit(sample.objects)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LowRecall)  # the number of candidates is chosen below
+                search.fit(sample.objects)
             spec = name_of(search.encoder_)
         made = f"{asked['bits']} bits by {spec}" if by == "bits" else f"candidates by {spec}"
         console().print(f"{n} {stream.called}; {made}, sorted by {sort}")

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
-from similia.core.errors import BadParameter
+from similia.core.errors import BadParameter, warn_user
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.embeddings.d2ke import Representatives
 from similia.kernels import MinMax, Spectrum
@@ -34,10 +34,15 @@ from similia.search.vector_index import VectorIndex, vectors_index
 
 _SAMPLE, _QUERIES, _NEIGHBOURS, _PROBED = 5000, 50, 10, 256
 _CURVE = (10, 20, 50, 100, 200, 400)  # numbers of candidates whose recall is measured
+_LITTLE = 0.9  # a recall below this gives a warning
 _LENGTHS = 3  # lengths of k-mers that are tried
 _N_BITS, _COLUMNS = 256, 4096  # of codes, and into which counts of k-mers are folded
 _WORDS_OF_AN_OPERATION, _COORDINATES_OF_AN_OPERATION = 8, 100
 _N_KMERS = 600  # approximate number of k-mers that distinguishes strings: 5-mers of DNA, 2-mers of proteins
+
+
+class LowRecall(UserWarning):
+    """Too few of the true neighbours are among the candidates of a search."""
 
 
 def chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[str, Any]]]:
@@ -71,7 +76,24 @@ def _chosen(X: Any, metric: Metric, n_candidates: int) -> tuple[Any, list[dict[s
         results.append((np.minimum(right[:, :compared].sum(axis=1), k) / k, operations))
     best = max((shares for shares, _ in results), key=lambda shares: float(shares.mean()))
     good = [i for i, (shares, _) in enumerate(results) if _as_good(best - shares)]
-    return ways[min(good, key=lambda i: results[i][1])], trials
+    kept = min(good, key=lambda i: results[i][1])
+    _warn_of_low_recall(float(results[kept][0].mean()), compared, trials[kept * len(_CURVE) : (kept + 1) * len(_CURVE)])
+    return ways[kept], trials
+
+
+def _warn_of_low_recall(recall: float, compared: int, curve: list[dict[str, Any]]) -> None:
+    """Warn if too few true neighbours are among the candidates; `curve` holds the trials of the way that is kept."""
+    if recall >= _LITTLE:
+        return
+    enough = [one for one in curve if one["n_candidates"] > compared and one["recall"] >= _LITTLE]
+    more = (enough or curve[-1:])[0]
+    other = f", {more['n_candidates']} find {100 * more['recall']:.0f} %" if more["n_candidates"] > compared else ""
+    warn_user(
+        f"n_candidates={compared} candidates find {100 * recall:.0f} % of the {_NEIGHBOURS} nearest objects, as "
+        f"measured on a sample{other}; raise n_candidates by set_params, which needs no new fit, or compare all "
+        "objects with similia.NearestNeighbors",
+        LowRecall,
+    )
 
 
 def _as_good(lost: npt.NDArray[np.float64]) -> bool:
