@@ -17,6 +17,8 @@ A user's function may return float32, integers, lists or a sparse matrix. `evalu
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,6 +44,7 @@ from similia.core.errors import (
 )
 from similia.core.estimators import check_table
 from similia.core.state import state
+from similia.core.text import nearest_name
 from similia.core.validation import unmasked
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
@@ -58,6 +61,18 @@ _WRAPPERS = {
     "kernel": "similia.pairwise(f), or with similia.distances.FromFunction(f) if f is a distance (0 for equal objects)",
     "distance": "similia.distances.FromFunction(f)",
 }
+_NO_CHOICES = ("Kernel", "FeatureKernel", "Distance", "Facts")  # public names that are no kernels or distances
+_OF_VECTORS = (
+    "braycurtis",
+    "canberra",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "minkowski",
+    "sqeuclidean",
+)  # of SciPy's cdist
 _PLAIN = (int, float, str, bool, type(None))  # types of parameters that `==` compares by value
 _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of processes busy
 
@@ -250,7 +265,9 @@ def check_kernel(kernel: Any, what: str = "kernel") -> None:
             "turn it into a kernel, while similia.D2KE and recipes.d2ke take the distance itself"
         )
     if not callable(kernel):
-        raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y)")
+        rooms = ("kernels", "distances") if what == "similarity" else ("kernels",)
+        hint = spelled_out(kernel, *rooms)
+        raise TypeError(f"{what} is {kernel!r}, expected a kernel: an object called as k(X, Y){hint}")
 
 
 def check_distance(distance: Any) -> None:
@@ -264,7 +281,8 @@ def check_distance(distance: Any) -> None:
             f"expected a distance, {such}"
         )
     if not callable(distance):
-        raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}; see similia.distances")
+        hint = spelled_out(distance, "distances") or "; see similia.distances"
+        raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}{hint}")
 
 
 def check_direction(function: Any, is_kernel: bool, X: Any, name: str) -> None:
@@ -298,6 +316,33 @@ def check_direction(function: Any, is_kernel: bool, X: Any, name: str) -> None:
             f"{called}, which is larger between an object and itself than between different objects",
             f"if it is a kernel, give similia.{wrapped}",
         )  # fmt: skip
+
+
+def spelled_out(name: Any, *rooms: str) -> str:
+    """Return the end of an error about a `name` in place of a kernel or distance: what to write; "" for other values.
+
+    `rooms` are the places to look for it, "kernels" or "distances". Names of distances that SciPy knows are found too.
+    """
+    if not isinstance(name, str):
+        return ""
+    homes = {
+        known: f"similia.{room}"
+        for room in rooms
+        for known in importlib.import_module(f"similia.{room}").__all__
+        if known[0].isupper() and known not in _NO_CHOICES
+    }
+    found = nearest_name(name, homes)
+    if found.lower() != name.lower() and "distances" in rooms and name.lower() in _OF_VECTORS:
+        how = "cdist" if name.lower() == "euclidean" else f"functools.partial(cdist, metric={name.lower()!r})"
+        return (
+            f"; for vectors, write similia.distances.FromFunction({how}, pairwise=True), with cdist of "
+            "scipy.spatial.distance"
+        )
+    if not found:
+        return ""
+    parameters = inspect.signature(getattr(importlib.import_module(homes[found]), found)).parameters.values()
+    inside = "..." if any(parameter.default is parameter.empty for parameter in parameters) else ""
+    return f"; did you mean {homes[found]}.{found}({inside})?"
 
 
 def refuse_class(function: Any, what: str) -> None:

@@ -127,7 +127,7 @@ def test_a_model_of_molecules_takes_no_strings_and_one_of_strings_no_molecules(f
         run("predict", folder / "m.similia", table, "--text", "smiles")
     structure = sm.recipes.graphlet_optical(size=3, n_samples=50, n_components=50, random_state=0)
     path = sm.save(structure.fit(from_smiles(SMILES), KINDS), tmp_path / "structure.similia")
-    with pytest.raises(TypeError, match=r"molecules.csv, line 2: it is str .*; from_smiles reads molecules"):
+    with pytest.raises(TypeError, match=r"molecules.csv, line 2: it is str .*; similia.objects.from_smiles reads mol"):
         run("predict", path, table, "--text", "smiles")
     strings = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 5, 64, random_state=0).fit(SMILES, KINDS)
     with pytest.raises(ValueError, match=r"holds molecules \(column .smiles.\), which Spectrum"):

@@ -85,6 +85,42 @@ REFUSED = {
 }  # fmt: skip
 
 
+BOTH = [sm.HDBSCAN, sm.NearestNeighbors, sm.OutlierDetector, sm.KernelKMeans, sm.SimilarityMap]
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("levenshtein", "did you mean similia.distances.Levenshtein()?"),
+        ("spectrm", "did you mean similia.kernels.Spectrum()?"),
+        ("cosine", "did you mean similia.kernels.Cosine()?"),
+        ("Normalized", "did you mean similia.kernels.Normalized(...)?"),
+        ("euclidean", "write similia.distances.FromFunction(cdist, pairwise=True), with cdist of scipy.spatial.dis"),
+        ("minkowski", "similia.distances.FromFunction(functools.partial(cdist, metric='minkowski'), pairwise=True)"),
+        (Levenshtein, "write Levenshtein(...)"),
+        ("quux", "'quux'"),
+    ],
+)
+def test_a_name_in_place_of_a_similarity_is_spelled_out(estimator, name, advice):
+    with pytest.raises((TypeError, ValueError), match=re.escape(advice)) as raised:
+        estimator(name).fit(STRINGS)
+    assert ("did you mean" in str(raised.value)) == advice.startswith("did")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "advice"),
+    [
+        (sm.KernelSVC("spectrum"), "did you mean similia.kernels.Spectrum()?"),
+        (sm.Nystroem("spectrum"), "did you mean similia.kernels.Spectrum()?"),
+        (sm.D2KE("dtw"), "did you mean similia.distances.DTW()?"),
+    ],
+)
+def test_so_is_that_of_a_kernel_or_a_distance(estimator, advice):
+    with pytest.raises((TypeError, ValueError), match=re.escape(advice)):
+        estimator.fit(STRINGS, LABELS)
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_fit_refuses_and_leaves_the_model_as_it_was(case):
     kernel, X, y, error, sentence = REFUSED[case]
@@ -437,8 +473,8 @@ MISTAKES = {
     ),
     "a name for a kernel": (
         lambda: sm.Nystroem("spectrum").fit(DNA),
-        "kernel must be a callable k(X, Y) -> (n, m) or \"precomputed\", got 'spectrum'; see similia.kernels and "
-        "sklearn.metrics.pairwise",
+        "kernel must be a callable k(X, Y) -> (n, m) or \"precomputed\", got 'spectrum'; did you mean "
+        "similia.kernels.Spectrum()?",
     ),
     "a kernel for a distance": (
         lambda: sm.D2KE(STRING, 10).fit(DNA),

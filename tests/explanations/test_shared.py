@@ -185,14 +185,25 @@ def test_strings_of_one_length_keep_it():
     assert explain_classes(model, X)[int(model.labels_[0])][0].name == "ACGTACGT"
 
 
+def test_clusters_of_copies_share_a_part_of_their_strings():
+    words = ["ACGTACGT", "TTGGCCAA", "GATTACAG"]
+    model = sm.HDBSCAN(sm.distances.Levenshtein()).fit(5 * words)
+    found = explain_classes(model, 5 * words)
+    assert [found[label][0].name in word for label, word in zip(model.labels_[:3], words, strict=True)] == [True] * 3
+    assert all(3 <= len(part.name) < 8 for parts in found.values() for part in parts)
+
+
 @given(st.lists(st.text("ab", max_size=12), min_size=1, max_size=6), st.lists(st.text("ab", max_size=12), max_size=6))
 def test_candidates_are_more_frequent_here_than_there(texts, others):
     def more(word):
         there = sum(word in text for text in others) / max(1, len(others))
-        return sum(word in text for text in texts) / len(texts) - there
+        return inside(word) / len(texts) - there
+
+    def inside(word):  # a text without itself is nothing to predict
+        return sum(word in text != word for text in texts)
 
     words = {text[a:b] for text in texts for a in range(len(text)) for b in range(a + 3, min(a + 8, len(text)) + 1)}
-    words = {word for word in words if sum(word in text for text in texts) >= min(2, len(texts)) and more(word) > 0}
+    words = {word for word in words if inside(word) >= min(2, len(texts)) and more(word) > 0}
     found = _shared._candidates(texts, others)
     assert {*found} <= words
     assert bool(found) == bool(words)

@@ -349,6 +349,8 @@ def test_saved_and_loaded(tmp_path):
         ({"parameters": {"k": 3}}, r"lists of values to try, got 3 for 'k'$"),
         ({"n_landmarks": 0}, "n_landmarks must be"),
         ({"kernel": sm.distances.DTW()}, "is a distance, expected a kernel"),
+        ({"kernel": "auto"}, r"kernel is 'auto', .* list of kernels, such as similia.kernels.suggest_kernels\(X\)$"),
+        ({"kernel": "spectrm"}, r"did you mean similia.kernels.Spectrum\(\)\?"),
     ],
 )
 def test_parameters_are_checked(change, message):

@@ -122,6 +122,11 @@ def test_other_objects(tmp_path: Path, similarity: Any, objects: Any, k: int) ->
         ({"model": sm.KernelKMeans(KERNEL)}, NotFittedError, "fit"),
         ({"model": sm.SimilarityMap(KERNEL)}, ValueError, "KernelKMeans"),
         ({"y": ["a"]}, ValueError, "40"),
+        (
+            {"y": "x.html"},
+            ValueError,
+            "y must be one label .*, got 'x.html'; to write the page there, give path='x.html'",
+        ),
         ({"names": ["a"]}, ValueError, "one name per object"),
         ({"max_objects": 1}, ValueError, "max_objects"),
     ],

@@ -161,6 +161,7 @@ def test_every_kind_of_object_is_drawn(browser: Any, tmp_path: Path, similarity:
 def test_bad_input_is_refused_at_once(fitted: Any, tmp_path: Path) -> None:
     for options, said in (
         ({"color": ["x"]}, "1 label"),
+        ({"color": tmp_path / "a.html"}, "color must be one label .* to write the page there, give path='.*a.html'"),
         ({"names": ["x"]}, "names has 1 entries for 5 objects"),
         ({"points": PLACES[:3]}, r"points must be finite numbers of shape \(5, 2\)"),
         ({"points": PLACES * np.nan}, "points must be finite"),

@@ -370,6 +370,8 @@ def test_a_model_that_cannot_be_saved_says_why(tmp_path: Path) -> None:
 
 def test_bad_input_is_refused_at_once(tmp_path: Path, promoters: tuple[list[str], np.ndarray]) -> None:
     X, y = promoters
+    with pytest.raises(ValueError, match=r"y must be one label .*, got 'x.html'; .* give path='x.html'"):
+        write_report(nyshd(), X, "x.html")
     with pytest.raises(ValueError, match="y has 3 labels for 106 objects"):
         written(tmp_path, nyshd(), X, y[:3])
     with pytest.raises(ValueError, match="names has 2 entries for 106 objects"):

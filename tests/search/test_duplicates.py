@@ -336,7 +336,11 @@ def test_equal_features_have_equal_keys_and_keys_agree_as_often_as_the_kernel_sa
         ({"threshold": "0.5"}, "threshold must be a finite number"),
         ({"threshold": 0}, "threshold must be above 0 and at most 1 for MinMax"),
         ({"threshold": 70}, "threshold must be above 0 and at most 1 for MinMax"),
-        ({"relative": True}, "relative must be False, except for Levenshtein"),
+        ({"relative": True}, "relative must be False, except for Levenshtein, got True"),
+        (
+            {"similarity": sm.distances.Levenshtein(), "relative": True, "threshold": 5},
+            "threshold must be below 1 with relative=True: a share .*, got 5; for a number of edits, leave rel",
+        ),
         ({"similarity": Levenshtein(), "threshold": -1}, "threshold must be a distance >= 0"),
         ({"method": "lsh"}, "method must be 'auto', 'exact', 'hashes' or 'neighbours'"),
         ({"method": "hashes", "similarity": Spectrum(2)}, "method must be 'auto', 'exact' or 'neighbours'"),

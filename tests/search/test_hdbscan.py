@@ -127,6 +127,7 @@ def test_two_groups_and_noise_are_found(kind, similarity):
     assert same_clusters(model.labels_, np.repeat([0, 1, -1], [15, 15, 4]))
     assert model.n_clusters_ == len(model.radii_) == 2
     assert (model.labels_[model.medoid_indices_] == [0, 1]).all()
+    assert model.counts_.tolist() == [(model.labels_ == c).sum() for c in (0, 1)]
     assert ((model.probabilities_ > 0) == (model.labels_ >= 0)).all()
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     np.testing.assert_array_equal(sm.HDBSCAN(similarity, 6, random_state=0).fit_predict(X), model.labels_)
@@ -331,6 +332,7 @@ def test_progress_is_shown(capsys):
         ({"n_neighbors": 0, "min_samples": 1}, 34, "n_neighbors must be an integer >= 1, got 0"),
         ({"max_cluster_size": 0}, 34, "max_cluster_size must be an integer >= 1, got 0"),
         ({"max_cluster_size": 9, "allow_single_cluster": True}, 34, "max_cluster_size must be None if allow_single_cl"),
+        ({"max_cluster_size": 4}, 34, "max_cluster_size must be at least min_cluster_size=5, got 4"),
         ({"cluster_selection_method": "eon"}, 34, "cluster_selection_method must be 'eom' or 'leaf', got 'eon'"),
         ({"allow_single_cluster": "no"}, 34, "allow_single_cluster must be True or False, got 'no'"),
         ({"method": "fast"}, 34, "method must be 'auto', 'exact', 'kmers' or 'bits', got 'fast'"),

@@ -109,12 +109,12 @@ def test_a_cut_gzip_file_is_refused(tmp_path, keep):
         read_fasta(path)
 
 
-def test_a_missing_file_is_the_usual_error(tmp_path):
-    for reader, name in ((read_fasta, "a.fa"), (read_fastq, "a.fq.gz")):
-        with pytest.raises(FileNotFoundError):
+def test_a_missing_file_is_named_in_one_sentence(tmp_path):
+    for reader, name in ((read_fasta, "a.fa"), (read_fastq, "a.fq.gz"), (read_objects, "a.csv"), (read_ts, "a.ts")):
+        with pytest.raises(FileNotFoundError, match=rf"^\S*{name}: no such file or directory$"):
             reader(tmp_path / name)
     for name in ("a.csv", "a.parquet"):
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match=rf"^\S*{name}: no such file or directory$"):
             read_columns(tmp_path / name, "a")
 
 
@@ -267,6 +267,7 @@ def test_a_list_of_columns_is_not_a_column(tmp_path, columns):
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(ImportError, match="pip install pyarrow"):
         read_columns(tmp_path / "a.parquet", "text")
 

@@ -20,9 +20,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("DTW", ["Spectrum", "Mismatch"])
     ''
     """
+    found = nearest_name(name, known)
+    return f" (did you mean {found}?)" if found else ""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return the known name most similar to `name`, or an empty string if none is similar."""
     spelled = {other.lower(): other for other in islice(known, _COMPARED) if len(other) <= _LENGTH}
     found = get_close_matches(str(name)[:_LENGTH].lower(), spelled, n=1)
-    return f" (did you mean {spelled[found[0]]}?)" if found else ""
+    return spelled[found[0]] if found else ""
 
 
 def counted(n: int, noun: str) -> str:

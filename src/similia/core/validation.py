@@ -32,6 +32,14 @@ def as_path(path: Any, what: str = "file") -> Path:
     raise TypeError(f"expected the name of a {what} (a str or a path), got {type(path).__name__}")
 
 
+def present(path: Any) -> Path:
+    """Return the path of a file or folder that exists, or raise."""
+    place = as_path(path)
+    if not place.exists():
+        raise FileNotFoundError(f"{path}: no such file or directory")
+    return place
+
+
 def generator(random_state: Any) -> np.random.Generator:
     """Return a `numpy.random.Generator` for a seed, a generator, a RandomState or None."""
     if isinstance(random_state, np.random.Generator):

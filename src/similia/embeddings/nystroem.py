@@ -50,6 +50,7 @@ from similia.similarity import (
     decided,
     evaluate,
     read_objects,
+    spelled_out,
     warn_of_strangers,
 )
 from similia.sources.dask import Distributed, from_parts, lazily
@@ -343,9 +344,9 @@ class Nystroem(ComparesObjects, Transformer):
         precomputed = self._precomputed
         if not precomputed:
             if not callable(self.kernel):
+                hint = spelled_out(self.kernel, "kernels") or "; see similia.kernels and sklearn.metrics.pairwise"
                 raise ValueError(
-                    f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}; '
-                    "see similia.kernels and sklearn.metrics.pairwise"
+                    f'kernel must be a callable k(X, Y) -> (n, m) or "precomputed", got {self.kernel!r}{hint}'
                 )
             check_kernel(self.kernel)
         if isinstance(self.landmarks, str) and self.landmarks not in STRATEGIES:

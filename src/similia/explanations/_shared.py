@@ -157,9 +157,9 @@ def explain_classes(
 
     **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
     are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class: the share of
-    drawn members that contain such a substring is most above this share in the other classes. In up to 10 members, each
-    occurrence of a candidate is replaced by random letters, which are drawn from all these strings. The contribution is
-    the amount by which the decision then falls, averaged over the members.
+    drawn members that contain such a substring is most above this share in the other classes. A whole string is no
+    candidate. In up to 10 members, each occurrence of a candidate is replaced by random letters, which are drawn from
+    all these strings. The contribution is the amount by which the decision then falls, averaged over the members.
 
     **Cost.** The model predicts n times, and then at most 10 (24 + `top`) times for each class if parts are left out;
     otherwise, `explain` is called up to `n_members` times for each class.
@@ -393,9 +393,10 @@ def _candidates(texts: Sequence[str], others: Sequence[str]) -> list[str]:
     """Return substrings that more of the texts have than of the others, the most different shares first.
 
     Of substrings with the same shares, the longest comes first. No two have more than half of one in common. At least
-    two texts have each (one, if there is only one text).
+    two texts have each (one, if there is only one text) as a part, not as the whole text.
     """
-    here, there = (Counter(word for text in some for word in _words_in(text)) for some in (texts, others))
+    here = Counter(word for text in texts for word in _words_in(text) - {text})  # a whole text cannot be left out
+    there = Counter(word for text in others for word in _words_in(text))
     more = {
         word: count / len(texts) - there[word] / max(1, len(others))
         for word, count in here.items()

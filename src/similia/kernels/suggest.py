@@ -38,7 +38,8 @@ def suggest_kernels(X: Any) -> list[Kernel]:
     ----------
     X : collection of n objects
         Strings, a batch of `similia.objects.as_strings`, `as_graphs`, `from_smiles`, `as_series` or `as_sets`, or a
-        matrix or table of numbers.
+        matrix or table of numbers. SMILES in a list count as strings; for kernels of molecules, give the batch of
+        ``from_smiles(smiles)``.
 
     Returns
     -------

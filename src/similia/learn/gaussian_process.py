@@ -71,7 +71,7 @@ from similia.learn.kernel_machines import KernelMachine
 from similia.learn.targets import checked_numbers
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import as_objects, check_kernel, diagonal, precision, read_objects
+from similia.similarity import as_objects, check_kernel, diagonal, precision, read_objects, spelled_out
 from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, is_lazy, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -107,6 +107,10 @@ class GaussianProcess(KernelMachine):
         """Return the kernel or, of several, the one of largest evidence on a sample; set `evidences_`."""
         self.evidences_ = np.zeros(0)
         if not isinstance(self.kernel, list | tuple):
+            if not callable(self.kernel):
+                several = "or a list of kernels, such as similia.kernels.suggest_kernels(X)"
+                hint = spelled_out(self.kernel, "kernels")
+                raise TypeError(f"kernel is {short(self.kernel)}, expected a kernel, {several}{hint}")
             return self.kernel
         if not self.kernel:
             raise BadParameter("kernel", "a kernel, or a list of one or more", short(self.kernel))

@@ -41,6 +41,7 @@ from similia.similarity import (
     evaluate,
     read_objects,
     refuse_class,
+    spelled_out,
     takes_sparse,
     warn_of_strangers,
 )
@@ -79,9 +80,9 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         given = getattr(self, self._by)
         refuse_class(given, self._by)
         if not callable(given):
+            hint = spelled_out(given, "kernels", "distances") or "; see similia.distances and similia.kernels"
             raise TypeError(
-                f"{self._by} must be a distance or kernel, called as d(X, Y) -> (n, m), got {given!r}; "
-                "see similia.distances and similia.kernels"
+                f"{self._by} must be a distance or kernel, called as d(X, Y) -> (n, m), got {given!r}{hint}"
             )
         check_positive_int(self.n_neighbors, "n_neighbors")
         check_choice(getattr(self, "weights", "uniform"), "weights", ("uniform", "distance"))

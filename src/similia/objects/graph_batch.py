@@ -359,7 +359,7 @@ def read_graph(graph: Any, names: Names) -> Part:
     read = _reader_of(graph)
     if read is not None:
         return read(graph, names)
-    hint = "from_smiles reads molecules written as SMILES" if isinstance(graph, str | bytes) else ""
+    hint = "similia.objects.from_smiles reads molecules written as SMILES" if isinstance(graph, str | bytes) else ""
     raise BadType(
         None,
         f"is {type(graph).__name__} ({short(graph)})",

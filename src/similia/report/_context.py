@@ -5,6 +5,7 @@ Scores come from predictions of each object by a model that has not seen it.
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections import Counter
@@ -22,6 +23,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from similia.core import intervals
+from similia.core.errors import BadParameter
 from similia.core.intervals import wilson
 from similia.core.text import counted, short
 from similia.core.validation import check_labels
@@ -505,6 +507,13 @@ def quietly(function: Any, *arguments: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # such as indefinite kernels; the page reports them
         return function(*arguments, **options)
+
+
+def refuse_path(y: Any, name: str) -> None:
+    """Raise if the labels `y`, called `name`, are a path: that of the page comes after them."""
+    if isinstance(y, str | os.PathLike):
+        where = f"to write the page there, give path={str(y)!r}"
+        raise BadParameter(name, "one label per object, or None", short(str(y)), where)
 
 
 def checked_names(names: Any, n: int) -> Any:

@@ -21,7 +21,7 @@ from similia.core.validation import check_labels, check_positive_int
 from similia.explanations import SharedPart, explain_classes
 from similia.learn.clusters import KernelKMeans
 from similia.objects.sequences import at_least_one, item
-from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly
+from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly, refuse_path
 from similia.report._model import Embedded, parts_of, sampled, taken
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import mark
@@ -97,6 +97,7 @@ def write_clusters(
     ...     "What the members share" in path.read_text()
     True
     """
+    refuse_path(y, "y")
     place = text_destination(path)
     if not isinstance(model, KernelKMeans | HDBSCAN):
         raise BadParameter("model", "a similia.KernelKMeans or similia.HDBSCAN", type(model).__name__)
@@ -214,8 +215,9 @@ def _about_clusters(
         rows.append([*row, Cell(f"{len(members):,}", len(members)), Cell(number(spread), spread)])
     text = f"The medoid is {found.medoid}. The spread is the mean distance of the members from the {found.middle}. "
     text += why or (
-        f"What the members share: the parts that contribute most to the decision for this cluster against all others, "
-        f"and the share of at most {_MEMBERS} random members (10 if parts are left out of them) in which they do."
+        f"What the members share: the parts that contribute most to the decision for this cluster against all others. "
+        f"The percentage after a part says in how many of the examined members it speaks for the cluster. At most "
+        f"{_MEMBERS} random members are examined, or 10 if parts are left out to see by how much the decision falls."
     )
     drawn = _stretches(found, X, shares)
     if drawn:

@@ -19,7 +19,7 @@ from similia.core.errors import BadParameter
 from similia.core.validation import check_labels, check_positive_int
 from similia.learn.targets import as_numbers
 from similia.objects.sequences import at_least_one
-from similia.report._context import TEXTS, checked_names, for_page, look_at
+from similia.report._context import TEXTS, checked_names, for_page, look_at, refuse_path
 from similia.report._model import fitted, sampled, taken
 from similia.report._render import legible, page
 from similia.search.metric import metric_from
@@ -98,6 +98,7 @@ def write_map(
     ...     "Search names, labels and texts" in path.read_text()
     True
     """
+    refuse_path(color, "color")
     place = text_destination(path)
     if not isinstance(model, SimilarityMap):
         raise BadParameter("model", "a similia.SimilarityMap", type(model).__name__)

@@ -27,7 +27,7 @@ from similia.core.validation import check_positive_int, generator
 from similia.objects import take
 from similia.objects.sequences import item
 from similia.report import _context as scores
-from similia.report._context import SIZE_OF, TEXTS, Context, described, for_page, gather, quietly
+from similia.report._context import SIZE_OF, TEXTS, Context, described, for_page, gather, quietly, refuse_path
 from similia.report._model import taken
 from similia.report._render import Cell, Section, Table, charts, mark_class, marker, page, percent
 from similia.report.approximation import ApproximationErrorDisplay, SpectrumDisplay
@@ -732,6 +732,7 @@ def write_with_scores(
     cv: int = 5, groups: Any = None, max_objects: int = 5000, random_state: int = 0,
 ) -> tuple[Any, dict[str, Any] | None, str]:  # fmt: skip
     """Write a report like `write_report`; return its place, the main scores or None, and why there are none."""
+    refuse_path(y, "y")
     place = text_destination(path)
     check_positive_int(cv, "cv", minimum=2)
     check_positive_int(max_objects, "max_objects", minimum=2)

@@ -310,8 +310,11 @@ def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: 
     if has_hashes(metric.function) and metric.is_kernel and not 0 < threshold <= 1:
         name = type(metric.function).__name__
         raise BadParameter("threshold", f"above 0 and at most 1 for {name}", repr(threshold))
-    if relative and (type(metric.function) is not Levenshtein or threshold >= 1):
-        raise BadParameter("relative", "False, except for Levenshtein with a threshold below 1", repr(relative))
+    if relative and type(metric.function) is not Levenshtein:
+        raise BadParameter("relative", "False, except for Levenshtein", repr(relative))
+    if relative and threshold >= 1:
+        share = "below 1 with relative=True: a share of the longer string"
+        raise BadParameter("threshold", share, repr(threshold), "for a number of edits, leave relative out")
     if method not in ("auto", "exact", "hashes", "neighbours"):
         raise BadParameter("method", "'auto', 'exact', 'hashes' or 'neighbours'", repr(method))
     if not is_finite(recall) or not 0 < recall < 1:

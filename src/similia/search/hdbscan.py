@@ -94,7 +94,8 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         objects are in the graph, and the clusters are those of the full matrix of distances. The default is the larger
         of 15 and ``2 * min_samples``, or n - 1 if that is less.
     max_cluster_size : int, optional
-        Largest number of objects in a cluster, only for "eom", and not together with `allow_single_cluster`.
+        Largest number of objects in a cluster, at least `min_cluster_size`; only for "eom", and not together with
+        `allow_single_cluster`.
     cluster_selection_method : {"eom", "leaf"}, default="eom"
         Which clusters of the hierarchy are chosen: those that persist longest ("eom", excess of mass), or the smallest
         ones ("leaf").
@@ -113,6 +114,8 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         How firmly each training object belongs to its cluster: 1 for the densest members, 0 for noise.
     n_clusters_ : int
         Number of clusters; noise is not one of them.
+    counts_ : ndarray of int64, shape (n_clusters,)
+        Number of training objects in each cluster.
     medoid_indices_ : ndarray of int64, shape (n_clusters,)
         Position of the medoid of each cluster in the training objects: the member with the least sum of distances to
         all members or, in a cluster of more than 256, to 256 random ones.
@@ -210,6 +213,10 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         return len(self.medoid_indices_)
 
     @property
+    def counts_(self) -> Index:
+        return np.bincount(self.labels_[self.labels_ >= 0], minlength=self.n_clusters_)
+
+    @property
     def medoids_(self) -> Any:
         return take(self.neighbors_.objects_, self.medoid_indices_)
 
@@ -282,8 +289,7 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         Z = np.asarray(embedding.fit(X).transform(X), dtype=np.float64)
         clusters = range(self.n_clusters_)
         centers = np.array([Z[self.labels_ == c].mean(axis=0) for c in clusters]).reshape(-1, Z.shape[1])
-        counts = np.bincount(self.labels_[self.labels_ >= 0], minlength=self.n_clusters_)
-        return Means(embedding, centers, counts, self.n_clusters_)
+        return Means(embedding, centers, self.counts_, self.n_clusters_)
 
     def _metric(self) -> Metric:
         return Metric(self.similarity_, isinstance(self.similarity_, Kernel))
@@ -299,7 +305,9 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         check_choice(self.cluster_selection_method, "cluster_selection_method", ("eom", "leaf"))
         check_choice(self.allow_single_cluster, "allow_single_cluster", (True, False))
         if self.max_cluster_size is not None:
-            check_positive_int(self.max_cluster_size, "max_cluster_size")
+            if check_positive_int(self.max_cluster_size, "max_cluster_size") < self.min_cluster_size:
+                least = f"at least min_cluster_size={self.min_cluster_size}"
+                raise BadParameter("max_cluster_size", least, f"{self.max_cluster_size}")
             if self.allow_single_cluster:  # HDBSCAN of scikit-learn fails with a KeyError
                 raise BadParameter("max_cluster_size", "None if allow_single_cluster=True", f"{self.max_cluster_size}")
         return m

@@ -16,7 +16,15 @@ from similia.core.hashing import digest_of
 from similia.core.text import short
 from similia.objects import take
 from similia.pipelines import Comparison, each_step, parts_of
-from similia.similarity import Distance, Kernel, diagonal, plain_parameters, without_addresses
+from similia.similarity import (
+    Distance,
+    Kernel,
+    diagonal,
+    plain_parameters,
+    refuse_class,
+    spelled_out,
+    without_addresses,
+)
 from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
@@ -151,7 +159,9 @@ def metric_from(function: Any, name: str, words: str = "") -> Metric:
             "objects in similia.pairwise(f) if it is large for similar objects, or in "
             "similia.distances.FromFunction(f) if it is 0 for equal ones"
         )
-    raise ValueError(f"{name} must be {words}a kernel or distance of similia, got {short(function, 80)}")
+    refuse_class(function, name)
+    hint = spelled_out(function, "kernels", "distances")
+    raise ValueError(f"{name} must be {words}a kernel or distance of similia, got {short(function, 80)}{hint}")
 
 
 def sorted_candidates(distances: Floats, ids: Index) -> Index:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from similia.core.config import rows_per_block, settings
 from similia.core.errors import BadFile, DataError
 from similia.core.text import counted, short
-from similia.core.validation import as_path, rows_in_blocks
+from similia.core.validation import present, rows_in_blocks
 from similia.objects.graphs import read_tudataset
 from similia.objects.sequences import as_strings, concatenate, take
 from similia.objects.series import SeriesBatch, as_series, series_from_long
@@ -128,7 +128,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
 
 def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = True) -> Objects:
     """Read a file as `read_objects` does; unless `labelled`, labels may be missing and stay as in the file."""
-    place = as_path(path)
+    place = present(path)
     source, ending = str(path), ending_of(place)
     if not place.is_dir() and is_table(place, reading):
         found = long_table(place, reading) if reading.time is not None else _streamed(place, reading)
@@ -663,7 +663,7 @@ def read_ts(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[Seri
     """
     arrays: list[npt.NDArray[np.float64]] = []
     labels: list[Any] = []
-    opener: Any = gzip.open if as_path(path).suffix.lower() == ".gz" else open
+    opener: Any = gzip.open if present(path).suffix.lower() == ".gz" else open
     codec = "utf-8-sig" if is_utf8(encoding) else encoding
     with file_errors(path, encoding), opener(path, "rt", encoding=codec) as file:
         lines = _Lines(file)

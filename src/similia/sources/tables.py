@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from similia.core.errors import BadFile
 from similia.core.text import counted, short
-from similia.core.validation import as_path
+from similia.core.validation import present
 from similia.objects.sequences import StringBatch, offsets_of
 from similia.objects.series import SeriesBatch
 from similia.sources.rows import parquet_file
@@ -462,7 +462,7 @@ def read_columns(
                 f"a column must be a name or a position, got {type(column).__name__} ({short(column)}); "
                 "write read_columns(path, 'a', 'b')"
             )
-    place = as_path(path)
+    place = present(path)
     reading = Reading(sep=sep, encoding=encoding, header=header, on_error=on_error, skipped=skipped)
     if place.is_file() and place.stat().st_size == 0:
         raise BadFile(path, "is empty")

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from similia.core.config import settings
 from similia.core.errors import BadFile
 from similia.core.text import short
-from similia.core.validation import as_path
+from similia.core.validation import present
 from similia.objects.sequences import StringBatch, offsets_of
 from similia.sources.source import Reading
 
@@ -113,7 +113,7 @@ class Blocks:
         self.limit = record_limit()
 
     def __enter__(self) -> Blocks:
-        self._raw: BinaryIO = open(as_path(self.path), "rb")
+        self._raw: BinaryIO = open(present(self.path), "rb")
         packed = Path(self.path).suffix.lower() == ".gz"
         self._file: Any = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
         return self
