@@ -57,6 +57,14 @@ def test_a_kernel_by_which_large_objects_are_strange_is_noted(normalize, ordinar
     assert ("Spectrum is not normalised, so large objects count as strange" in said.output) is not normalize
 
 
+def test_fewer_training_objects_than_neighbours_are_noted_by_the_option(new, tmp_path):
+    few = table(tmp_path / "few.csv", WORDS[:3])
+    how = ("--train", few, "--text", "sequence", *LEVENSHTEIN, "-o", tmp_path / "o.csv")
+    said = run("outliers", new, *how).output
+    assert "-k 10 is more than the 2 other objects, so all are used" in said
+    assert "n_neighbors" not in said
+
+
 def test_objects_that_share_nothing_with_others_are_noted(tmp_path):
     strangers = ["".join(three) for three in ("GGG", "TTT", "KKK", "MMM")]
     data = table(tmp_path / "d.csv", [*WORDS, *strangers])

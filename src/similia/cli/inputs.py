@@ -184,8 +184,10 @@ def named_comparison(read: Objects, kernel: str | None, distance: str | None) ->
 
 def comparison_in(model: Any) -> Any:
     """Return the kernel or distance of a model (for an ensemble, of its first model), or None if it has none."""
-    found = parts_of(model).comparison(fitted=False)
-    return found.function if found is not None and hasattr(found.function, "as_objects") else None
+    parts = parts_of(model)
+    found = parts.comparison(fitted=False)
+    function = getattr(parts.model, "similarity", None) if found is None else found.function  # clusters, outliers
+    return function if hasattr(function, "as_objects") else None
 
 
 def smiles_as_text(compared: Any, table: dict[str, Any]) -> dict[str, Any]:

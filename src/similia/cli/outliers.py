@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from similia.sources import Objects
 
 _SHOWN = 5  # of the strangest objects
+_NEIGHBOURS = 10  # the default of -k
 
 
 def outliers(
@@ -155,6 +156,8 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     import similia as sm
     from similia.cli.inputs import check_comparison, named_comparison
     from similia.cli.voice import note
+    from similia.core.text import counted
+    from similia.objects import n_objects
     from similia.similarity import Distance as AnyDistance
 
     method = options["--method"] or "neighbors"
@@ -170,7 +173,11 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     if getattr(compared, "normalize", None) is False:
         name = type(compared).__name__
         note(f"note: {name} is not normalised, so large objects count as strange; {name}(normalize=True) ignores size")
-    given: dict[str, Any] = {"n_neighbors": options["-k"], "n_components": options["--landmarks"]}
+    k, others = options["-k"] or _NEIGHBOURS, n_objects(ordinary.objects) - 1
+    if method != "reconstruction" and 1 <= others < k:
+        note(f"note: -k {k} is more than the {counted(others, 'other object')}, so all are used")
+        k = others
+    given: dict[str, Any] = {"n_neighbors": k, "n_components": options["--landmarks"]}
     given |= {"contamination": options["--contamination"]}
     given = {name: value for name, value in given.items() if value is not None}
     return sm.OutlierDetector(compared, method, novelty=True, random_state=options["--seed"] or 0, **given)
