@@ -68,6 +68,15 @@ def test_data_of_another_kind_are_refused_by_the_name_of_the_file(saved, tmp_pat
     )
 
 
+def test_clusters_without_decisions_are_explained_by_another_command(saved, table):
+    if isinstance(sm.load(saved), sm.KernelKMeans):
+        assert run("explain", saved, table, "--object", 0).stdout.startswith("predicted: ")
+        return
+    said = refused("explain", saved, table, "--object", 0)
+    assert "HDBSCAN has clusters" in said
+    assert "explain_classes, or similia cluster --report" in said
+
+
 def test_min_samples_is_that_of_the_library(table, tmp_path):
     how = (*KERNEL, *DENSE, "--min-samples", 2, "-o", tmp_path / "c.csv", "--save", tmp_path / "c.similia")
     run("cluster", table, "--text", "read", *how)
@@ -103,3 +112,38 @@ def test_a_bad_series_of_an_array_is_named(command, tmp_path):
     build = ("build",) if command == "index" else ()
     said = refused(command, *build, tmp_path / "nan.npy", *output, "--series")
     assert "nan.npy, row 3 (counted from 0), time point 4, channel 0: it is nan" in said
+
+
+@pytest.mark.parametrize("name", ["other.csv", "other.fasta.gz", "other.npy"])
+def test_a_model_does_not_replace_data(name, table, tmp_path):
+    data = tmp_path / name
+    data.write_text("data")
+    how = ("--text", "read", *KERNEL)
+    commands = [
+        ("fit", table, *how, "--label", "family", "-o", data),
+        ("cluster", table, *how, "-o", tmp_path / "c.csv", "--save", data),
+        ("map", table, *how, "-o", tmp_path / "m.html", "--save", data),
+        ("outliers", table, *how, "-o", tmp_path / "o.csv", "--save", data),
+    ]
+    for command in commands:
+        assert f"{data} is a file of data, which the model would replace" in refused(*command)
+    assert data.read_text() == "data"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, table.name])
+
+
+def test_a_model_replaces_a_model(table, tmp_path):
+    sm.save(sm.kernels.Spectrum(), tmp_path / "m.csv")
+    how = (table, "--text", "read", *KERNEL, "--clusters", 2, "-o", tmp_path / "c.csv")
+    run("cluster", *how, "--save", tmp_path / "m.csv")
+    assert isinstance(sm.load(tmp_path / "m.csv"), sm.KernelKMeans)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("clsuter",), "no such command 'clsuter' (did you mean 'cluster'?); see"),
+        (("cluster", "x.csv", "-o", "c.csv", "--min-size", "1"), "'--min-size': it must be at least 2; see"),
+    ],
+)
+def test_errors_of_options_are_worded_as_others(arguments, words):
+    assert words in run(*arguments, code=2).stderr

@@ -323,7 +323,7 @@ def test_labels_that_no_option_names_do_not_stop_the_command(tmp_path: Path) -> 
         (("-o", "out.csv", "--method", "density", "--clusters", "3"), "for density, set --min-size"),
         (("-o", "out.csv", "--method", "density", "--landmarks", "30"), "for density, set --min-size"),
         (("-o", "out.csv", "--min-size", "3"), "for k-means, set --clusters"),
-        (("-o", "out.csv", "--method", "density", "--min-size", "50"), "at least min_cluster_size=50"),
+        (("-o", "out.csv", "--method", "density", "--min-size", "50"), "at least 50 (--min-size)"),
         (("-o", "out.csv", "--kernel", "Spectrum()", "--distance", "Levenshtein()"), "exclude each other"),
     ],
 )

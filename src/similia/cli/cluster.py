@@ -54,9 +54,7 @@ def cluster(
     landmarks: Landmarks = _LANDMARKS,
     save: Annotated[
         Path | None,
-        typer.Option(
-            help="Also write the fitted model; 'similia predict FILE NEW' assigns new objects to the clusters."
-        ),
+        typer.Option(help="Also write the fitted model; 'similia predict FILE NEW' assigns new objects to clusters."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
@@ -79,7 +77,7 @@ def cluster(
         read_objects,
         remember_columns,
     )
-    from similia.cli.outputs import bars, check_output, check_page, check_table, print_written, write_table
+    from similia.cli.outputs import bars, check_model, check_page, check_table, print_written, write_table
     from similia.cli.voice import result
     from similia.core.text import counted
     from similia.objects.tables import is_missing
@@ -90,7 +88,7 @@ def cluster(
     if report is not None:
         check_page(report, data)
     if save is not None:
-        check_output(save, data)
+        check_model(save, data)
     labelled = table.get("label") is not None
     table = as_compared(data, parse_one(kernel, distance), table)
     found = read_objects(data, labelled=labelled, **table)

@@ -87,19 +87,19 @@ def outliers(
         with_columns_of,
     )
     from similia.cli.options import parse_one
-    from similia.cli.outputs import bars, check_output, check_table, print_written, write_table
+    from similia.cli.outputs import bars, check_model, check_table, print_written, write_table
     from similia.cli.voice import note, result
 
     check_table(output, data, train, model)
     if save is not None:
-        check_output(save, data, train, model)
+        check_model(save, data, train, model)
     options: dict[str, Any] = {
         "--train": train, "--kernel": kernel, "--distance": distance, "--method": method, "-k": n_neighbors,
         "--landmarks": landmarks, "--contamination": contamination, "--save": save, "--seed": seed,
     }  # fmt: skip
     if model is not None:
         detector = _saved(model, options)
-        table = as_compared(data, detector.distance_, with_columns_of(detector, data, table))
+        table = as_compared(data, detector.distance_, with_columns_of(detector, data, table, named=True))
         read = read_objects(data, labelled=False, **table)
         check_comparison(detector.distance_, read, read.objects, fitted=True)
     else:
