@@ -215,6 +215,7 @@ def test_what_was_measured_is_not_suggested(model, process, tmp_path):
         (("suggest", "m.similia", "pool.csv", "--method", "ucb"), "--method must be 'improvement' or 'thompson'"),
         (("suggest", "m.similia", "pool.csv", "-o", "pool.csv"), "pool.csv is an input of this command"),
         (("fit", "data.csv", "--learner", "svm"), "--learner must be gaussian-process, got 'svm'"),
+        (("fit", "data.csv", "--learner", "gausian-process"), "'gausian-process' (did you mean gaussian-process?)"),
         (
             ("fit", "data.csv", *PROCESS, "--distance", "Levenshtein()"),
             "learns from a kernel, without bits; drop --dis",

@@ -57,6 +57,14 @@ def test_a_kernel_by_which_large_objects_are_strange_is_noted(normalize, ordinar
     assert ("Spectrum is not normalised, so large objects count as strange" in said.output) is not normalize
 
 
+def test_fewer_training_objects_than_neighbours_are_noted_by_the_option(new, tmp_path):
+    few = table(tmp_path / "few.csv", WORDS[:3])
+    how = ("--train", few, "--text", "sequence", *LEVENSHTEIN, "-o", tmp_path / "o.csv")
+    said = run("outliers", new, *how).output
+    assert "-k 10 is more than the 2 other objects, so all are used" in said
+    assert "n_neighbors" not in said
+
+
 def test_objects_that_share_nothing_with_others_are_noted(tmp_path):
     strangers = ["".join(three) for three in ("GGG", "TTT", "KKK", "MMM")]
     data = table(tmp_path / "d.csv", [*WORDS, *strangers])
@@ -118,8 +126,9 @@ def test_a_saved_detector_gives_what_the_run_gave_that_wrote_it(ordinary, new, t
     first, second, saved = tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "d.similia"
     spelled = ("--text", "sequence", "--id", "read")
     run("outliers", new, *spelled, "--train", ordinary, *LEVENSHTEIN, "-k", 2, "--save", saved, "-o", first)
-    run("outliers", new, "--id", "read", "--model", saved, "-o", second)
-    assert second.read_text() == first.read_text()
+    for named in (("--id", "read"), ()):  # the detector remembers the column of names
+        run("outliers", new, *named, "--model", saved, "-o", second)
+        assert second.read_text() == first.read_text()
     run("outliers", ordinary, *spelled, *LEVENSHTEIN, "-k", 2, "--save", saved, "-o", tmp_path / "3.csv")
     run("outliers", new, "--id", "read", "--model", saved, "-o", second)
     assert second.read_text() == first.read_text()

@@ -428,7 +428,10 @@ def test_no_sets(tmp_path):
     path, of_lines = sm.save(mixed, tmp_path / "mixed.similia"), ("-o", tmp_path / "sets.jsonl")
     assert "the class 'a | b' contains ' | '" in refused("predict", path, table, "--coverage", 0.9)
     assert "exclude each other" in refused("predict", path, table, "--coverage", 0.9, "--scores")
-    assert "needs 99 calibration objects, found 60" in refused("predict", path, table, *of_lines, "--coverage", 0.99)
+    too_few = refused("predict", path, table, *of_lines, "--coverage", 0.99)
+    assert too_few.startswith("--coverage=0.99 needs 99 calibration objects, found 60")
+    two = refused("predict", path, table, *of_lines, "--coverage", 0.9, "--std")
+    assert two == "--std and --coverage exclude each other; write each to a file of its own"
     assert "above 0 and below 1, got 90" in refused("predict", path, table, *of_lines, "--coverage", 90)
 
 

@@ -322,13 +322,13 @@ def test_labels_that_no_option_names_do_not_stop_the_command(tmp_path: Path) -> 
     [
         (("-o", "out.txt"), "give out.txt the ending .csv or .parquet"),
         (("-o", "out.csv", "--clusters", "many"), "must be a number of at least 1, or stability"),
-        (("-o", "out.csv", "--clusters", "50"), "at least n_clusters=50"),
+        (("-o", "out.csv", "--clusters", "50"), "at least 50 (--clusters)"),
         (("-o", "out.csv", "--report", "out.txt"), "end out.txt in .html"),
         (("-o", "out.csv", "--method", "dbscan"), "--method must be k-means or density, got dbscan"),
         (("-o", "out.csv", "--method", "density", "--clusters", "3"), "for density, set --min-size"),
         (("-o", "out.csv", "--method", "density", "--landmarks", "30"), "for density, set --min-size"),
         (("-o", "out.csv", "--min-size", "3"), "for k-means, set --clusters"),
-        (("-o", "out.csv", "--method", "density", "--min-size", "50"), "at least min_cluster_size=50"),
+        (("-o", "out.csv", "--method", "density", "--min-size", "50"), "at least 50 (--min-size)"),
         (("-o", "out.csv", "--kernel", "Spectrum()", "--distance", "Levenshtein()"), "exclude each other"),
     ],
 )

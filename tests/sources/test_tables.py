@@ -431,7 +431,7 @@ def test_bad_rows_of_arrays_are_left_out_and_listed(tmp_path):
     found = read_objects(tmp_path / "a.npy", **how, series=True)
     assert (series_of(found), found.names) == ([[[1], [2]], [[1], [2], [3]], [[4], [5], [6]]], [0, 4, 5])
     assert [row for row, _ in listed(tmp_path / "left.csv")] == ["line", "1", "2", "3"]
-    assert "a.npy: it is all NaN" in refused(tmp_path / "a.npy", series=True)
+    assert "a.npy, row 3 (counted from 0): it is all NaN" in refused(tmp_path / "a.npy", series=True)
     np.save(tmp_path / "a.npy", ["AC", "GT"])
     assert "a.npy holds <U2 of shape (2,), expected numbers" in refused(tmp_path / "a.npy", **how, series=True)
     np.savez(path, X=np.stack([X, X[:, ::-1]], axis=1), y=np.arange(6))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table, parse_one
 
-_STABILITY, _LANDMARKS = "stability", 300
+if TYPE_CHECKING:
+    from similia.sources import Objects
+
+_STABILITY, _LANDMARKS, _MIN_SIZE = "stability", 300, 5
 
 
 def cluster(
@@ -36,6 +39,14 @@ def cluster(
     min_size: Annotated[
         int | None, typer.Option(min=2, help="Least number of objects in a cluster of density; 5 by default.")
     ] = None,
+    min_samples: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="For density: number of objects near an object, itself included, that make its neighbourhood dense; "
+            "fewer leave less noise. --min-size by default.",
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(help="Also write an HTML page: examples of the clusters, what their members share, a map."),
@@ -43,7 +54,7 @@ def cluster(
     landmarks: Landmarks = _LANDMARKS,
     save: Annotated[
         Path | None,
-        typer.Option(help="Also write the fitted model; in Python, similia.load(FILE).predict assigns new objects."),
+        typer.Option(help="Also write the fitted model; 'similia predict FILE NEW' assigns new objects to clusters."),
     ] = None,
     seed: Seed = 0,
 ) -> None:
@@ -58,25 +69,33 @@ def cluster(
     import numpy as np
 
     import similia as sm
-    from similia.cli.inputs import as_compared, check_comparison, named_comparison, placed_in, read_objects
-    from similia.cli.outputs import bars, check_output, check_page, check_table, print_written, write_table
+    from similia.cli.inputs import (
+        as_compared,
+        check_comparison,
+        named_comparison,
+        placed_in,
+        read_objects,
+        remember_columns,
+    )
+    from similia.cli.outputs import bars, check_model, check_page, check_table, print_written, write_table
     from similia.cli.voice import result
     from similia.core.text import counted
     from similia.objects.tables import is_missing
     from similia.report import write_clusters
 
-    number = _number_of_clusters(method, clusters, min_size, landmarks)
+    number = _number_of_clusters(method, clusters, min_size, min_samples, landmarks)
     check_table(output, data)
     if report is not None:
         check_page(report, data)
     if save is not None:
-        check_output(save, data)
+        check_model(save, data)
     labelled = table.get("label") is not None
     table = as_compared(data, parse_one(kernel, distance), table)
     found = read_objects(data, labelled=labelled, **table)
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
-    model: Any = sm.HDBSCAN(compared, min_size or 5, random_state=seed)
+    _check_enough(found, method, number, min_size or _MIN_SIZE, min_samples)
+    model: Any = sm.HDBSCAN(compared, min_size or _MIN_SIZE, min_samples, random_state=seed)
     if method == "k-means":
         model = sm.KernelKMeans(compared, number, landmarks, random_state=seed)
     with bars(), placed_in(found):
@@ -87,6 +106,7 @@ def cluster(
         rows["name"] = list(found.names)
     write_table(rows, output)
     if save is not None:
+        remember_columns(model, data, table)
         sm.save(model, save)
     if report is not None:
         title, classes = f"Clusters of {Path(data).name}", found.labels
@@ -104,19 +124,35 @@ def cluster(
     print_written(output, about + (f"; {noise} {'is' if noise == 1 else 'are'} noise" if noise else ""), report)
 
 
-def _number_of_clusters(method: str, clusters: str, min_size: int | None, landmarks: int) -> Any:
+def _number_of_clusters(
+    method: str, clusters: str, min_size: int | None, min_samples: int | None, landmarks: int
+) -> Any:
     """Return the number of clusters of k-means, or "stability"; raise if options do not fit together."""
     if method not in ("k-means", "density"):
         raise ValueError(f"--method must be k-means or density, got {method}")
     if method == "density" and (clusters != _STABILITY or landmarks != _LANDMARKS):
         raise ValueError("--clusters and --landmarks are for --method k-means; for density, set --min-size")
-    if method == "k-means" and min_size is not None:
-        raise ValueError("--min-size is for --method density; for k-means, set --clusters")
+    for option, value in (("--min-size", min_size), ("--min-samples", min_samples)):
+        if method == "k-means" and value is not None:
+            raise ValueError(f"{option} is for --method density; for k-means, set --clusters")
     if clusters == _STABILITY:
         return clusters
     if not clusters.isdecimal() or int(clusters) < 1:
         raise ValueError(f"--clusters must be a number of at least 1, or stability, got {clusters}")
     return int(clusters)
+
+
+def _check_enough(found: Objects, method: str, number: Any, min_size: int, min_samples: int | None) -> None:
+    """Raise if there are fewer objects than an option needs."""
+    from similia.core.errors import BadFile
+    from similia.core.text import counted
+    from similia.objects import n_objects
+
+    needs = {"--clusters": number} if method == "k-means" else {"--min-size": min_size, "--min-samples": min_samples}
+    for option, least in needs.items():
+        if isinstance(least, int) and (n := n_objects(found.objects)) < least:
+            holds = f"holds {counted(n, 'object')}, expected at least {least} ({option})"
+            raise BadFile(found.source, f"{holds}; give more objects, or a smaller {option}")
 
 
 def _of_means(model: Any, objects: Any) -> dict[str, Any]:

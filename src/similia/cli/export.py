@@ -71,7 +71,7 @@ def export(
     """
     import similia as sm
     from similia.cli.inputs import placed_in, read_labelled, read_objects, with_columns_of
-    from similia.cli.outputs import check_output
+    from similia.cli.outputs import check_model
     from similia.cli.voice import console, note, result
     from similia.devices.files import check_name, check_new
 
@@ -90,7 +90,7 @@ def export(
     check_name(name)
     check_new([f"{name}.{'c' if to == 'c' else 'v'}"], output, overwrite)
     if save is not None:
-        check_output(save, data, model)
+        check_model(save, data, model)
     fitted = sm.load(model)
     read, y = None, None
     facts: dict[str, Any] = {}

@@ -130,14 +130,14 @@ def fit(
     import similia as sm
     from similia.cli import training
     from similia.cli.inputs import as_compared, read_labelled, remember_columns
-    from similia.cli.outputs import check_output, size_of
+    from similia.cli.outputs import check_model, size_of
     from similia.cli.voice import console, result, written
 
     chooses = kernel is distance is bits is landmarks is directions is learner is None
     choosing = {"--budget": budget, "--cv": cv, "--voters": voters}
     compared = training.check_options(choosing, chooses, kernel, distance, test, scoring)
     training.check_conformal(conformal, cross, by_class, test)
-    check_output(output, data)
+    check_model(output, data)
     seconds = training.parse_duration(budget or "10m")
     table = as_compared(data, compared, table)
     read = read_labelled(data, **table)

@@ -154,18 +154,21 @@ def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
-    """Store in a fitted model which columns of its training table held the objects and the labels."""
+    """Store in a fitted model which columns of its training table held the objects, labels and names."""
     if columns := columns_of(data, table):
-        model.table_columns_ = columns
+        named = table.get("names")
+        model.table_columns_ = columns if named is None else columns | {"names": named}
 
 
-def with_columns_of(model: Any, data: str, table: dict[str, Any], *, labelled: bool = False) -> dict[str, Any]:
+def with_columns_of(
+    model: Any, data: str, table: dict[str, Any], *, labelled: bool = False, named: bool = False
+) -> dict[str, Any]:
     """Return `table` with the columns that the model remembers, if the file has them and no option names others.
 
     If the model reads SMILES itself, the column of --smiles is read as strings.
     """
     table = smiles_as_text(comparison_in(model), table)
-    added = remembered(model, Path(data), Reading(**table), labelled)
+    added = remembered(model, Path(data), Reading(**table), labelled, named)
     column = added.get("text", added.get("smiles", "text"))
     if column != "text":
         note(f"note: {called(data)}: the objects are read from column {column!r}, as in the model's training data")
@@ -184,8 +187,10 @@ def named_comparison(read: Objects, kernel: str | None, distance: str | None) ->
 
 def comparison_in(model: Any) -> Any:
     """Return the kernel or distance of a model (for an ensemble, of its first model), or None if it has none."""
-    found = parts_of(model).comparison(fitted=False)
-    return found.function if found is not None and hasattr(found.function, "as_objects") else None
+    parts = parts_of(model)
+    found = parts.comparison(fitted=False)
+    function = getattr(parts.model, "similarity", None) if found is None else found.function  # clusters, outliers
+    return function if hasattr(function, "as_objects") else None
 
 
 def smiles_as_text(compared: Any, table: dict[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def map(
     """
     import similia as sm
     from similia.cli.inputs import as_compared, check_comparison, named_comparison, placed_in, read_objects
-    from similia.cli.outputs import bars, check_output, check_page, print_written, size_of
+    from similia.cli.outputs import bars, check_model, check_page, print_written, size_of
     from similia.cli.voice import result
     from similia.report import write_map
 
@@ -50,7 +50,7 @@ def map(
         raise ValueError("--color and --label mean the same; drop one of them")
     check_page(output, data)
     if save is not None:
-        check_output(save, data)
+        check_model(save, data)
     column = color or table.get("label")
     table = as_compared(data, parse_one(kernel, distance), table) | {"label": column}
     found = read_objects(data, labelled=column is not None, **table)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from similia.sources import Objects
 
 _SHOWN = 5  # of the strangest objects
+_NEIGHBOURS = 10  # the default of -k
 
 
 def outliers(
@@ -86,19 +87,19 @@ def outliers(
         with_columns_of,
     )
     from similia.cli.options import parse_one
-    from similia.cli.outputs import bars, check_output, check_table, print_written, write_table
+    from similia.cli.outputs import bars, check_model, check_table, print_written, write_table
     from similia.cli.voice import note, result
 
     check_table(output, data, train, model)
     if save is not None:
-        check_output(save, data, train, model)
+        check_model(save, data, train, model)
     options: dict[str, Any] = {
         "--train": train, "--kernel": kernel, "--distance": distance, "--method": method, "-k": n_neighbors,
         "--landmarks": landmarks, "--contamination": contamination, "--save": save, "--seed": seed,
     }  # fmt: skip
     if model is not None:
         detector = _saved(model, options)
-        table = as_compared(data, detector.distance_, with_columns_of(detector, data, table))
+        table = as_compared(data, detector.distance_, with_columns_of(detector, data, table, named=True))
         read = read_objects(data, labelled=False, **table)
         check_comparison(detector.distance_, read, read.objects, fitted=True)
     else:
@@ -155,6 +156,8 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     import similia as sm
     from similia.cli.inputs import check_comparison, named_comparison
     from similia.cli.voice import note
+    from similia.core.text import counted
+    from similia.objects import n_objects
     from similia.similarity import Distance as AnyDistance
 
     method = options["--method"] or "neighbors"
@@ -170,7 +173,11 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     if getattr(compared, "normalize", None) is False:
         name = type(compared).__name__
         note(f"note: {name} is not normalised, so large objects count as strange; {name}(normalize=True) ignores size")
-    given: dict[str, Any] = {"n_neighbors": options["-k"], "n_components": options["--landmarks"]}
+    k, others = options["-k"] or _NEIGHBOURS, n_objects(ordinary.objects) - 1
+    if method != "reconstruction" and 1 <= others < k:
+        note(f"note: -k {k} is more than the {counted(others, 'other object')}, so all are used")
+        k = others
+    given: dict[str, Any] = {"n_neighbors": k, "n_components": options["--landmarks"]}
     given |= {"contamination": options["--contamination"]}
     given = {name: value for name, value in given.items() if value is not None}
     return sm.OutlierDetector(compared, method, novelty=True, random_state=options["--seed"] or 0, **given)

@@ -13,7 +13,12 @@ from typing import Any
 from similia.cli.voice import console, note, tell_stopped, voice, written
 from similia.core.config import config
 from similia.scale.stream import Progress, of
+from similia.sources.source import ending_of
+from similia.sources.streams import FASTA, FASTQ, LINES, ROWS, TABLES
 from similia.storage.disk import replacing, write_atomically
+from similia.storage.models import written_by
+
+_DATA = TABLES | ROWS | LINES | FASTA | FASTQ | {".npz", ".ts", ".zip"}
 
 
 def check_output(output: Path, *inputs: str | Path | None) -> None:
@@ -25,6 +30,15 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
     for given in inputs:
         if given is not None and output.exists() and Path(given).exists() and output.samefile(given):
             raise ValueError(f"{output} is an input of this command and would be overwritten; name another output")
+
+
+def check_model(output: Path, *inputs: str | Path | None) -> None:
+    """Raise as `check_output` does, or if `output` is a file of data, by its ending, that a model would replace."""
+    check_output(output, *inputs)
+    if output.is_file() and ending_of(output) in _DATA:
+        with output.open("rb") as file:
+            if written_by(file) is None:
+                raise ValueError(f"{output} is a file of data, which the model would replace; name another output")
 
 
 def check_table(output: Path, *inputs: str | Path | None) -> None:

@@ -60,6 +60,9 @@ def predict(
     from similia.cli.voice import console, result, voice
     from similia.scale.stream import Predictions, form_of, print_stream, write_stream
 
+    given = {"--scores": scores, "--std": std, "--coverage": coverage is not None}
+    if len(excluding := [option for option, is_given in given.items() if is_given]) > 1:
+        raise ValueError(f"{' and '.join(excluding)} exclude each other; write each to a file of its own")
     form_name = "jsonl" if voice().json else "csv"
     if output is not None:
         check_output(output, data, model)

@@ -32,17 +32,20 @@ def report(
 
     [bold]similia report model.similia reads.csv --text sequence --label species -o report.html[/bold]
     """
+    from sklearn.base import ClusterMixin
+
     import similia as sm
     from similia.cli.inputs import check_kind, read_objects, with_columns_of
     from similia.cli.outputs import bars, check_page, print_written, size_of
     from similia.cli.voice import console, note, result
+    from similia.pipelines import parts_of
     from similia.report.page import write_with_scores
 
     check_page(output, data, model)
     fitted = sm.load(model)
     found = read_objects(data, **with_columns_of(fitted, data, table, labelled=True))
     check_kind(fitted, found, found.objects)
-    if found.labels is not None and not unseen:
+    if found.labels is not None and not unseen and not isinstance(parts_of(fitted).learner, ClusterMixin):
         note(
             "note: the page scores copies of the model by cross-validation, because the model may have been fitted to "
             "these objects; if it was not, --unseen scores the model itself"
@@ -63,7 +66,7 @@ def report(
             random_state=seed,
         )
     if found.labels is not None and scores is None:
-        note(f"note: the page shows no scores: {unscored}")
+        note(f"note: the page shows no scores: {unscored[:1].lower()}{unscored[1:]}")
     size = output.stat().st_size
     result({"output": output, "bytes": size, "objects": len(found.objects), "scores": scores})
     if scores is not None:

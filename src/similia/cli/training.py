@@ -265,7 +265,7 @@ def recipe_of(
 def _process_of(part: Part, kernel: str | None, landmarks: int | None, learner: str) -> Recipe:
     """Return the recipe of a Gaussian process for classes or numbers."""
     if learner != _PROCESS:
-        raise ValueError(f"--learner must be {_PROCESS}, got {learner[:40]!r}")
+        raise ValueError(f"--learner must be {_PROCESS}, got {learner[:40]!r}{did_you_mean(learner, [_PROCESS])}")
     compared = None if kernel is None else parse_kernel(kernel)
     kernels = sm.kernels.suggest_kernels(part.read.objects) if compared is None else compared
     kind = sm.GaussianProcessClassifier if part.task == "classification" else sm.GaussianProcessRegressor

@@ -104,7 +104,12 @@ class BadItem(DataError):
         self.collection, self.kind, self.place, self.parameter = collection, kind, place, parameter
 
     def __str__(self) -> str:
-        return self._file() + self.about("it" if self.path else self._name(self.index))
+        if not self.path:
+            return self.about(self._name(self.index))
+        if self.index is None and not self.at and not self.place:
+            return self.about(self.path)
+        place = ", ".join(filter(None, (self.path, self.at, self.place)))
+        return f"{place}: {self.changed(place='').about('it')}"
 
     def about(self, subject: str) -> str:
         """Return the message with `subject` as the name of the object."""

@@ -50,9 +50,18 @@ def number(value: float) -> str:
 
 
 def short(value: Any, length: int = 40) -> str:
-    """Return the repr of a value on one line, cut to `length` characters, for a message."""
+    """Return the repr of a value on one line, cut to `length` characters, for a message.
+
+    Examples
+    --------
+    >>> short("ACGTACGT", 8), short(range(1000), 8)
+    ("'ACGTA…'", 'range(0…')
+    """
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a broken repr must not hide the reported error
         text = f"<{type(value).__name__}>"
-    return text if len(text) <= length else text[: length - 1] + "…"
+    if len(text) <= length:
+        return text
+    end = "…" + text[0] if text[0] in "'\"" else "…"  # a text keeps its closing quote
+    return text[: length - len(end)] + end

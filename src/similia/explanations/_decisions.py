@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, is_regressor
+from sklearn.base import BaseEstimator, ClusterMixin, RegressorMixin, is_regressor
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import FeatureUnion
@@ -169,6 +169,11 @@ def check_learner(learner: Any) -> None:
         check_fitted(learner)
     known = isinstance(learner, (HDClassifier, *_FORESTS)) or _is_curved(learner)
     known = known or (hasattr(learner, "coef_") and (is_regressor(learner) or hasattr(learner, "classes_")))
+    if isinstance(learner, ClusterMixin):
+        raise NoParts(
+            f"{name_of(learner)} has clusters, whose decisions are not sums; similia.explanations.explain_classes, or "
+            "similia cluster --report, shows what the members of each cluster share"
+        )
     if not known:
         raise NoParts(f"{name_of(learner)} has no coefficients, so its decisions are not sums; {_LEARNERS}")
 

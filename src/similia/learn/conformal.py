@@ -696,12 +696,14 @@ def _least_to_calibrate(coverage: Fraction) -> int:
     return math.ceil(coverage / (1 - coverage))
 
 
-def _too_few(coverage: Fraction, n: int, then: str, of: str = "") -> ValueError:
+def _too_few(coverage: Fraction, n: int, then: str, of: str = "") -> BadParameter:
     most = math.floor(1000 * Fraction(n, n + 1)) / 1000
     less = f"ask for coverage={most:g} or less, or " if most > 0 else ""
-    return ValueError(
-        f"coverage={float(coverage):g} needs {_least_to_calibrate(coverage)} calibration objects{of}, found {n}: "
-        f"{then}; {less}calibrate with more objects"
+    return BadParameter(
+        "coverage",
+        "",
+        f"{float(coverage):g} needs {_least_to_calibrate(coverage)} calibration objects{of}, found {n}: {then}",
+        f"{less}calibrate with more objects",
     )
 
 

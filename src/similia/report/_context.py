@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import ClusterMixin, clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
@@ -473,6 +473,11 @@ def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64
     y, regression = context.y, context.is_regression
     if y is None:
         context.unscored = "No targets were given, so predictions cannot be compared with the truth."
+    elif isinstance(context.parts.learner, ClusterMixin):
+        context.unscored = (
+            f"The model ({context.parts}) predicts clusters, which are no classes; similia.report.write_clusters, or "
+            "similia cluster --report, writes the page of clusters."
+        )
     elif context.task is None:
         context.unscored = f"The model ({context.parts}) makes no predictions: it ends in vectors or bits."
     elif not regression and len(np.unique(y)) < 2:

@@ -29,6 +29,7 @@ from typing import Any, Protocol, TextIO, cast
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import ClusterMixin
 
 from similia.core.config import meter, part_of_more, settings
 from similia.core.errors import BadItem, BadPair, warn_user
@@ -38,7 +39,7 @@ from similia.core.text import short
 from similia.core.validation import as_path, check_codes, check_encoder
 from similia.learn.conformal import checked_coverage
 from similia.objects import SeriesBatch, SetBatch
-from similia.pipelines import steps_of
+from similia.pipelines import parts_of, steps_of
 from similia.scale.workers import Function, opened
 from similia.search.on_disk import encoded, kept_objects
 from similia.sources.files import open_objects
@@ -62,7 +63,7 @@ _INSIDE = (  # attributes that hold another model
 )  # fmt: skip
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
-_ROW, _LABEL = "row", "label"
+_ROW, _LABEL, _CLUSTER = "row", "label", "cluster"
 _ENDS, _STD, _SET, _OR = ["low", "high"], ["std"], "set", " | "
 
 
@@ -498,7 +499,8 @@ class Predictions:
     "high") to which a `ConformalClassifier`, a `ConformalRegressor` or a Gaussian process gives this coverage. With
     `std`, it holds the standard deviation of the prediction ("std"). The first column holds the names of the objects,
     or their positions. `names` is the input column that holds the names. If it is a str, it is also the name of the
-    first column, which is otherwise called "row".
+    first column, which is otherwise called "row". The column of predictions is called "label", or "cluster" for a
+    model of clusters.
     """
 
     row: Any = None
@@ -536,19 +538,20 @@ class Predictions:
         self._item = names if isinstance(names, str) else _ROW
         if names is not None:
             self.belongs["item"] = names
-        ours = {_LABEL, *(["scores"] if scores and form == "jsonl" else self._classes)}
+        self._label = _CLUSTER if isinstance(parts_of(model).learner, ClusterMixin) else _LABEL
+        ours = {self._label, *(["scores"] if scores and form == "jsonl" else self._classes)}
         if names is not None and self._item in ours:
             raise ValueError(
                 f"the predictions have a column {names!r}, too; rename it in the data, or drop names: rows are then "
                 "numbered from 0, in the order of the data"
             )
-        taken = [name for name in self._classes if name in (self._item, _LABEL)]
+        taken = [name for name in self._classes if name in (self._item, self._label)]
         if taken and scores and form != "jsonl":
             raise ValueError(
                 f"a class is called {taken[0]!r}, like a column of the predictions; write the scores as JSON (a file "
                 "that ends in .jsonl)"
             )
-        self._head = b"" if form == "jsonl" else self._table([[self._item, _LABEL, *self._classes]])
+        self._head = b"" if form == "jsonl" else self._table([[self._item, self._label, *self._classes]])
         self.offset = len(self._head)
 
     def bytes_of(self, chunk: Chunk, predicted: Any) -> bytes:
@@ -581,7 +584,7 @@ class Predictions:
         return f"{value:.{self._digits}g}"
 
     def _json(self, name: Any, label: Any, values: list[Any]) -> str:
-        facts = {self._item: name, _LABEL: label}
+        facts = {self._item: name, self._label: label}
         if self._known is not None:
             facts[_SET] = values
         elif self._classes:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from similia.core.config import config, settings
-from similia.core.errors import BadItem, BadPair, DataError, WarningData, warn_once, warning_of_part
+from similia.core.errors import BadItem, BadPair, BadParameter, DataError, WarningData, warn_once, warning_of_part
 from similia.core.threads import collected_warnings, limited_to
 from similia.objects import n_objects, take
 
@@ -103,7 +103,7 @@ def _located(error: Exception, function: Function, model: Any, objects: Any, sta
     where = f"objects {start} to {start + n - 1}"
     if isinstance(error, MemoryError):
         return OSError(f"{where} do not fit into memory together ({error}); lower chunk or max_memory")
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | BadParameter):  # about no object
         return error
     kind = TypeError if isinstance(error, TypeError) else ValueError
     if isinstance(error, BadPair) or (isinstance(error, BadItem) and error.index is not None):

@@ -411,7 +411,8 @@ def _series(path: Path, X: npt.NDArray, reading: Reading) -> SeriesBatch:
     try:
         return as_series(X, axes=reading.axes)
     except DataError as error:
-        raise error.changed(path=str(path)) from None
+        row = getattr(error, "index", None)
+        raise error.changed(path=str(path), at="" if row is None else place_of(row)) from None
 
 
 def array_of(path: Path) -> npt.NDArray:

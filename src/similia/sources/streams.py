@@ -321,12 +321,13 @@ def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[
     return choose(table.path, header, reading, holds, kind), header
 
 
-def remembered(model: Any, path: Path, reading: Reading, labelled: bool = False) -> dict[str, Any]:
+def remembered(model: Any, path: Path, reading: Reading, labelled: bool = False, named: bool = False) -> dict[str, Any]:
     """Return options that name the columns of a table from which a model learnt, unless those of `reading` name others.
 
     The command line stores such options in a model as `table_columns_`; otherwise, the names of columns that the model
-    learnt from a data frame are those of numbers. If `labelled`, the column of labels is also named. Raise if the table
-    lacks a column of numbers, or if no other column of text can take the place of the one that it lacks.
+    learnt from a data frame are those of numbers. If `labelled`, the column of labels is also named, and if `named`,
+    that of names. Raise if the table lacks a column of numbers, or if no other column of text can take the place of the
+    one that it lacks.
     """
     names_in = getattr(model, "feature_names_in_", None)
     known = getattr(model, "table_columns_", {} if names_in is None else {"values": names_in.tolist()})
@@ -349,6 +350,8 @@ def remembered(model: Any, path: Path, reading: Reading, labelled: bool = False)
         columns["series"] = True
     if labelled and reading.label is None and known.get("label") in names:
         columns["label"] = known["label"]
+    if named and reading.names is None and known.get("names") in names:
+        columns["names"] = known["names"]
     return columns
 
 
