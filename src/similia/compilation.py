@@ -77,9 +77,10 @@ def _systems(X: Any, kernel: Any, distance: Any) -> None:
     sm.recipes.d2ke(distance, 8, objects=X, random_state=0).fit(X, y).predict(X)
     sm.KNeighborsClassifier(distance, n_neighbors=3).fit(X, y).predict(X)
     encoder = sm.recipes.nyshd(kernel, n_landmarks=8, n_bits=256, random_state=0)[:-1]
-    search = sm.SimilaritySearch(encoder, "kernel").fit(X)
-    search.kneighbors(one, 3)
-    search.kneighbors(X, 3)
+    for rerank in ("kernel", "projected"):
+        search = sm.SimilaritySearch(encoder, rerank).fit(X)
+        search.kneighbors(one, 3)
+        search.kneighbors(X, 3)
 
 
 def _strings(rng: np.random.Generator) -> None:

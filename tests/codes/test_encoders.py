@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -118,10 +119,24 @@ def test_edges_join_vectors_of_ranks():
     np.testing.assert_array_equal(encoder.transform([graph])[0], by_rank(encoder, graph.edges, rank))
 
 
+def ties_by_chance(graph):
+    """Whether two nodes have one PageRank, but not for the same reason, so that rounding decides which comes first."""
+    colours = dict.fromkeys(graph, 0)  # refined; nodes of one colour have the same sums in each step
+    for _ in graph:
+        colours = {v: hash((colours[v], tuple(sorted(colours[u] for u in graph[v])))) for v in graph}
+    values = nx.pagerank(graph, alpha=0.85, tol=1e-14, max_iter=500)
+    order = sorted(graph, key=values.get)
+    near = [(u, v) for u, v in itertools.pairwise(order) if values[v] - values[u] < 1e-9]
+    return any(colours[u] != colours[v] for u, v in near)
+
+
 @laws
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=4), st.sampled_from([64, 200]))
+@example([536297270, 1], 64)
 def test_graphs_agree_with_pagerank_of_networkx(graph_seeds, n_bits):
     graphs = [nx.gnp_random_graph(1 + seed % 20, 0.3, seed=seed) for seed in graph_seeds]
+    graphs = [graph for graph in graphs if not ties_by_chance(graph)]
+    assume(graphs)
     encoder = codes.GraphHDEncoder(n_bits, n_iter=200, output="counts", random_state=1).fit(graphs)
     sums = []
     for graph in graphs:

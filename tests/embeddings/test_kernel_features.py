@@ -234,7 +234,8 @@ def test_objects_without_any_feature_are_heard_of():
     [text] = said_of(trained(), ["1", "2", "3", "GATTA"])
     assert text == (
         "3 of 4 objects have no features at all (are they too short?), e.g. X[0]; are they of the same kind (case, "
-        "alphabet, labels) as the training objects?"
+        "alphabet, labels) as the training objects? If so, this kernel looks for more than objects share (such as long "
+        "substrings); take a coarser one"
     )
     assert said_of(trained(), ["GATTA", "2", "CCGCG"]) == []
     assert said_of(trained(X=["1", "2", "3", "4"]), ["1", "2"]) == []  # as in training
