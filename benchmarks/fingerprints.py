@@ -43,7 +43,7 @@ def _per_byte() -> list[Row]:
 def _seconds(codes: np.ndarray, queries: np.ndarray) -> tuple[float, float]:
     """Return the seconds of exact search by Jaccard and by Hamming distance."""
     by = [HammingIndex(N_BITS, metric=metric).fit(codes) for metric in ("jaccard", "hamming")]
-    jaccard, hamming = in_turns(*(lambda index=index: index.kneighbors(queries, K) for index in by), rounds=3)
+    jaccard, hamming = in_turns(*(lambda index=index: index.kneighbors(queries, K) for index in by), rounds=9)
     return jaccard, hamming
 
 
