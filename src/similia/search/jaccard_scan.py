@@ -108,7 +108,7 @@ def _nearest(
             some = slice(first, last)
             _bound(*rows, queries[some], own[some], folded[some], over[some], near, k, bounds[some])
 
-        if len(folds) >= _FIRST:
+        if len(folds) >= _FIRST and (2 * over <= own).any():
             run_in_ranges(start, len(queries), _PER_THREAD)
 
         def scan(first: int, last: int, rows: Any = rows, tiles: Any = tiles) -> None:
@@ -241,8 +241,8 @@ def _scan(  # type: ignore[no-untyped-def]
             elif need > over[i]:
                 if _count(folds[number], n, folded[i], counts) < need - over[i]:
                     continue
-                n_passed = _from(counts, n, need - over[i], passed)
-                if _DIRECT * n_passed <= n:
+                n_passed = _from(counts, n, need - over[i], passed, n // _DIRECT)
+                if n_passed <= n // _DIRECT:
                     pauses[i] = 1
                     for j in passed[:n_passed]:
                         if dead[here[j]]:
@@ -274,12 +274,14 @@ def _read(rows, here, tile):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _from(counts, n, least, passed):  # type: ignore[no-untyped-def]
-    """Write to `passed` which of the first n counts are at least `least`; return their number."""
+def _from(counts, n, least, passed, most):  # type: ignore[no-untyped-def]
+    """Write to `passed` which of the first n counts are at least `least`; return their number, or one above `most`."""
     number = 0
     for j in range(n):
         passed[number] = j
         number += np.int64(counts[j]) >= least
+        if number > most:
+            break
     return number
 
 
