@@ -136,14 +136,3 @@ def test_a_model_replaces_a_model(table, tmp_path):
     how = (table, "--text", "read", *KERNEL, "--clusters", 2, "-o", tmp_path / "c.csv")
     run("cluster", *how, "--save", tmp_path / "m.csv")
     assert isinstance(sm.load(tmp_path / "m.csv"), sm.KernelKMeans)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("clsuter",), "no such command 'clsuter' (did you mean 'cluster'?); see"),
-        (("cluster", "x.csv", "-o", "c.csv", "--min-size", "1"), "'--min-size': it must be at least 2; see"),
-    ],
-)
-def test_errors_of_options_are_worded_as_others(arguments, words):
-    assert words in run(*arguments, code=2).stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,13 +35,6 @@ _EPILOG = (
     "Shell completion: similia --install-completion."
 )
 
-_BETTER = (  # wordings of Typer, and those of similia
-    (r"\. Did you mean (.+)\?$", r" (did you mean \1?)"),
-    ("Input should be", "it must be"),
-    ("greater than or equal to", "at least"),
-    ("less than or equal to", "at most"),
-)
-
 
 @contextmanager
 def _in_one_sentence() -> Iterator[None]:
@@ -54,8 +46,6 @@ def _in_one_sentence() -> Iterator[None]:
         if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":  # this one is the help
             raise
         text = " ".join(error.format_message().split()).rstrip(".")
-        for wording, better in _BETTER:
-            text = re.sub(wording, better, text)
         more = "" if context is None else f"; see {context.command_path} --help"
         print(f"similia: {text[:1].lower()}{text[1:]}{more}", file=sys.stderr)
         raise typer.Exit(2) from None
