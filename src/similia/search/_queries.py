@@ -32,6 +32,7 @@ from similia.core.validation import check_codes
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest
 from similia.pipelines import Pipeline, transformed, transformed_in_two
+from similia.search._rows import read_only
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import (
@@ -131,8 +132,8 @@ def encoded(encoder: Any, X: Any, projected: bool) -> tuple[Any, npt.NDArray[np.
 
 def unit(V: npt.NDArray) -> npt.NDArray[np.float32]:
     """Return the rows of `V` divided by their lengths; a zero row stays zero."""
-    V = _plain(V if V.dtype in (np.float32, np.float64) else V.astype(np.float64))
-    found = np.empty(V.shape, np.float32)
+    V = V if V.dtype in (np.float32, np.float64) else V.astype(np.float64)
+    V, found = read_only(np.ascontiguousarray(V)), np.empty(V.shape, np.float32)
     run_in_ranges(lambda start, stop: _divide_by_lengths(V, found, start, stop), len(V), _GRAIN)
     return found
 
@@ -149,13 +150,6 @@ def _divide_by_lengths(V, found, start, stop):  # type: ignore[no-untyped-def]
         root = np.sqrt(square)
         for j in range(V.shape[1]):
             found[i, j] = np.float64(V[i, j]) / largest / root if largest > 0 else 0.0
-
-
-def _plain(vectors: Any) -> npt.NDArray:
-    """Return the same numbers, read-only, so that memory maps and arrays have the same compiled type."""
-    found = np.ascontiguousarray(np.asarray(vectors)).view()
-    found.flags.writeable = False
-    return found
 
 
 # ---- comparisons of queries with candidates
@@ -247,7 +241,7 @@ class OneQuery:
         function = None if metric is None else metric.function
         distances = None if metric is None or metric.is_kernel else getattr(function, "_for_one", None)
         self.distances = None if distances is None or search.objects_ is None else distances(search.objects_)
-        self.vectors = None if search.vectors_ is None else _plain(search.vectors_)
+        self.vectors = None if search.vectors_ is None else read_only(np.ascontiguousarray(search.vectors_))
         compared = [*_steps(search.encoder)] if isinstance(search.rerank, str) else []  # "kernel" is that of the first
         watched = [*_watched([search.encoder_, *steps, function, search.encoder, *compared])]
         self.models = [one for one in watched if type(one) is not list]

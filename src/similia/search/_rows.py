@@ -88,7 +88,7 @@ class Rows:
         if self._words is None:
             parts = self.parts()
             whole = parts if all(are_words(part.codes) for part in parts) else []
-            self._words = [(_read_only(as_words(part.codes)), *map(_read_only, part[1:])) for part in whole]  # type: ignore[misc]
+            self._words = [(read_only(as_words(part.codes)), *map(read_only, part[1:])) for part in whole]  # type: ignore[misc]
         return self._words
 
     def ids(self) -> Ids:
@@ -190,7 +190,7 @@ class Rows:
         self.next_id = next_id
 
 
-def _read_only(array: npt.NDArray) -> npt.NDArray:
+def read_only(array: npt.NDArray) -> npt.NDArray:
     """Return a read-only view, so that memory maps and arrays have the same compiled type."""
     view = array.view(np.ndarray)
     view.flags.writeable = False

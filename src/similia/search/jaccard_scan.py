@@ -32,7 +32,7 @@ from similia.core.config import rows_per_block
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
-from similia.search._rows import Codes, Part
+from similia.search._rows import Codes, Part, read_only
 from similia.search.scan import best, replace_last
 from similia.storage.store import Ids
 
@@ -102,7 +102,7 @@ def _nearest(
         home = int(np.searchsorted(sizes, own[len(own) // 2])) // _TILE
         tiles = np.argsort(np.abs(np.arange(len(folds)) - home), kind="stable")
         arrays: list[Any] = [as_words(part.codes), order, sizes, folds, part.ids, part.dead]
-        rows = tuple(map(_read_only, arrays))
+        rows = tuple(map(read_only, arrays))
 
         def start(first: int, last: int, rows: Any = rows, near: int = len(folds) // _FIRST) -> None:
             some = slice(first, last)
@@ -120,13 +120,6 @@ def _nearest(
     return best(found, k)
 
 
-def _read_only(array: npt.NDArray) -> npt.NDArray:
-    """Return a view that cannot be written, so that memory maps and arrays have the same compiled type."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 def _folds(rows: Words, order: npt.NDArray[np.int32], size: int = _TILE) -> Words:
     """Return the folds of the rows in this order, in tiles of `size` rows; see `BySize`."""
     n_words = rows.shape[1]
@@ -134,7 +127,7 @@ def _folds(rows: Words, order: npt.NDArray[np.int32], size: int = _TILE) -> Word
     found = np.zeros((-(-len(order) // size), n_folded, size), np.uint64)
 
     def fill(first: int, last: int) -> None:
-        _fold(_read_only(rows), _read_only(order), found, first, last)
+        _fold(read_only(rows), read_only(order), found, first, last)
 
     run_in_ranges(fill, len(found), _TILES_OF_A_THREAD)
     return found
