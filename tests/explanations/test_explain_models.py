@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import similia as sm
 from samples.explain import ALL, by_name, check_sums
@@ -137,6 +138,24 @@ def test_a_machine_on_objects_is_explained_by_features_or_support_vectors(promot
         assert found.value == pytest.approx(abs(model.decision_function(X[:1])[0]))
         check_sums(found, rounding=1e-6)
         assert any(name in part.name for part in explain(model, X[0], top=ALL).parts)
+
+
+def test_machines_on_cosines_are_explained_by_columns_of_dense_and_sparse_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.7), np.arange(40) % 2
+    X[y == 1, 2] += 3
+    dense, sparse = (sm.learn.KernelSVC(kernels.Cosine()).fit(A, y) for A in (X, sp.csr_array(X)))
+    decide, unit = dense.decision_function, X[3] / np.linalg.norm(X[3])
+    slopes = (decide(np.eye(6)) - decide(-np.eye(6))) / 2  # the decision is linear in unit vectors
+    for model, x in ((dense, X[3]), (sparse, sp.csr_array(X)[3]), (sparse, sp.csr_matrix(X)[3])):
+        found = explain(model, x, top=ALL)
+        check_sums(found)
+        parts = {f"column {k}": slope * u for k, (slope, u) in enumerate(zip(slopes, unit, strict=True)) if u}
+        named = by_name(found)
+        assert {name: named[name] for name in parts} == pytest.approx(parts)
+        assert set(named) <= {*parts, "intercept"}
+    with pytest.raises(ValueError, match="x is a sparse array of 2 rows, expected one row"):
+        explain(sparse, sp.csr_array(X)[:2])
 
 
 @pytest.mark.parametrize("update", ["perceptron", "ridge"])

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import RidgeClassifier
@@ -255,6 +256,18 @@ def test_the_parts_of_a_cluster_are_its_mean_features_minus_those_of_all_other_o
         assert {part.name for part in parts} == {name for name, value in expected.items() if value > 1e-9}
         for part in parts:
             assert part.contribution == pytest.approx(expected[part.name], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_clusters_by_a_cosine_are_told_apart_by_columns(kind):
+    X = np.random.default_rng(0).random((40, 8)) * 0.1
+    X[:20, 1] += 1
+    X[20:, 6] += 1
+    model = sm.KernelKMeans(sm.kernels.Cosine(), 2, random_state=0).fit(kind(X))
+    found = explain_classes(model, kind(X), top=1)
+    for rows, name in ((slice(20), "column 1"), (slice(20, 40), "column 6")):
+        (label,) = set(model.labels_[rows].tolist())
+        assert [(part.name, part.share) for part in found[label]] == [(name, 1.0)]
 
 
 def test_the_motifs_of_dense_clusters_by_an_edit_distance():

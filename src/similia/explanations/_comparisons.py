@@ -46,6 +46,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from similia.core.errors import BadItem, called_by_user
@@ -123,6 +124,11 @@ def alone(x: Any, which: str) -> Any:
     """Return a collection that holds only `x`; raise if `x` is a batch of several; `which` names `x` in errors."""
     if isinstance(x, Batch) and len(x) != 1:
         raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
+    if sp.issparse(x):
+        rows = sp.csr_array(x.reshape((1, -1)) if x.ndim == 1 else x)
+        if rows.shape[0] != 1:
+            raise ValueError(f"{which} is a sparse array of {rows.shape[0]} rows, expected one row; write {which}[[0]]")
+        return rows
     return x if isinstance(x, Batch) or (is_frame(x) and x.shape[0] == 1) else [x]
 
 
@@ -169,11 +175,15 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
     if isinstance(kernel, MeanMap):
         return _pairs_of_points(kernel, X, Y)
     if isinstance(kernel, Cosine):
-        kernel = decided(kernel, Y)
-        a, b = map_pair(X, Y, kernel.mapping, kernel.zero_rows)
-        products = (dense(a) * dense(b))[0]
-        return Found(products, lambda k: (f"column {k}", NOWHERE, NOWHERE))
+        return _by_columns(kernel, X, Y, np.ones(1))
     raise NoParts(f"{name_of(kernel)} has no parts to name; {WHAT}")
+
+
+def _by_columns(kernel: Cosine, X: Any, Y: Any, alpha: Floats) -> Found:
+    """Return a part of sum_i alpha_i k(x, Y[i]) for each column."""
+    kernel = decided(kernel, Y)
+    a, b = map_pair(X, Y, kernel.mapping, kernel.zero_rows)
+    return Found(dense(a)[0] * (b.T @ alpha), lambda k: (f"column {k}", NOWHERE, NOWHERE))
 
 
 def _pairs_of_points(kernel: MeanMap, X: SetBatch, Y: SetBatch) -> Found:
@@ -493,6 +503,8 @@ def _split(kernel: Any, X: Any, Y: Any, alpha: Floats, naming: Naming, called: C
     if isinstance(kernel, Normalized):
         products = kernel._squared_norms(X, "x")[0] * kernel._squared_norms(Y, "Y")
         return _split(kernel.kernel, X, Y, _by_roots(alpha, products), naming, called)
+    if isinstance(kernel, Cosine):
+        return _by_columns(kernel, X, Y, alpha)
     if isinstance(kernel, Intersection | MinMax):
         shared = _minima(kernel, X, Y, alpha, naming, is_directed(X))
         return joined([linear_parts(x, coefficients).times(1.0, prefix) for prefix, x, coefficients in shared])
@@ -510,7 +522,7 @@ def _has_features(kernel: Any) -> bool:
         return any(map(_has_features, kernel._parts()))
     if isinstance(kernel, Normalized):
         return _has_features(kernel.kernel)
-    return isinstance(kernel, FeatureKernel | MinMax)
+    return isinstance(kernel, FeatureKernel | MinMax | Cosine)
 
 
 def _by_roots(alpha: Floats, squares: Floats) -> Floats:

@@ -9,8 +9,8 @@ first step           parts of the decision
 ===================  ==============================================================================================
 `KernelFeatures`     w_f phi_f(x) for each feature f of x, by name
 `Nystroem`           the embedding is k(x, landmarks) M, so the decision is sum_l alpha_l k(x, l), alpha = M w; if the
-                     kernel has features, a part for each feature of x, otherwise alpha_l k(x, l) for each landmark
-                     l (see `_comparisons`)
+                     kernel has features, a part for each feature of x (of `Cosine`, each column), otherwise
+                     alpha_l k(x, l) for each landmark l (see `_comparisons`)
 `KernelSVC`, ...     the same with the support vectors or training objects as landmarks
 `KernelKMeans`       the decision between the two nearest centres is linear in the embedding, as above
 nearest neighbours   the share of each neighbour in the votes, or in the mean of targets
@@ -100,7 +100,7 @@ def explain(
         search over pipelines) that contains one. Without `y`, the fitted estimator whose decision for `x` is explained;
         see Notes for the learners that may be its last step.
     x : object
-        One string, graph, series, point set or vector, or a collection that holds one of these.
+        One string, graph, series, point set or vector (also a sparse row), or a collection that holds one of these.
     y : object, optional
         The object to compare x with.
     top : int, default=10
