@@ -278,8 +278,8 @@ class GeneralizedNystroemPCA(Transformer):
         Returns
         -------
         float
-            0 if all rows, after subtraction of `mean_`, lie in the span of the directions; at most 1 if the directions
-            are orthonormal.
+            0 if all rows, after subtraction of `mean_`, lie in the span of the rows of `components_`; at most 1 if
+            these are orthonormal.
         """
         error = norm = 0.0
         blocks, row = self._open_like_fit(X).blocks(), 0

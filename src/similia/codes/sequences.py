@@ -256,7 +256,9 @@ class SequenceEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random vectors for levels and roles; take `low_` from `X` if `low` is None, and likewise `high_`.
+        """Draw the random vectors of levels (of values) and roles (of channels), and find the range of the levels.
+
+        If `low` is None, `low_` is the smallest value of each channel of `X`; `high_` likewise is the largest.
 
         `X` holds time series in any form that `similia.objects.as_series` accepts.
         """

@@ -203,7 +203,9 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random vectors for levels and roles; take `low_` from `X` if `low` is None, and likewise `high_`.
+        """Draw the random vectors of levels (of numbers) and roles (of features), and find the range of the levels.
+
+        If `low` is None, `low_` is the smallest number of each feature of `X`; `high_` likewise is the largest.
 
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """

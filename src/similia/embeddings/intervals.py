@@ -369,10 +369,11 @@ class IntervalQuantiles(TimeShares):
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return a name for each column: channel, derived series (see the class), level, time points, and quantile.
+        """Return a name for each column, made of channel, derived series, level, interval and quantile.
 
-        The columns of the Fourier transform name frequencies instead of time points. The unit of these frequencies is
-        one cycle per `length_` points.
+        The derived series are the series itself, its first and second differences and its Fourier transform; level i
+        cuts each of them into 2^i intervals, named by their time points. Intervals of the Fourier transform are named
+        by their frequencies, in cycles per `length_` points.
         """
         check_fitted(self)
         self._check_parameters()

@@ -136,7 +136,10 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
-        """Return the features of n objects, csr_array of shape (n, n_features), and mark their columns in `met_`.
+        """Return the features of n objects, csr_array of shape (n, n_features), and record their columns.
+
+        The columns in which an object has a feature are those for which a bit of `met_` is 1; with them, `transform`
+        recognises new objects that have nothing in common with these.
 
         The features of a Dask collection are computed immediately, whereas `transform` returns a lazy array.
         """
