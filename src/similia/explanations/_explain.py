@@ -106,8 +106,8 @@ def explain(
     top : int, default=10
         Maximum number of parts to list.
     label_names : mapping of int to str, optional
-        Names of integer node labels, such as ``{0: "C", 1: "N"}`` for a data set that numbers its atoms. Graphs that
-        carry names (text labels of networkx, symbols of RDKit) do not need it.
+        Names of integer node labels, such as ``{0: "C", 1: "N"}`` for molecules whose elements are stored as numbers.
+        Graphs that have names as labels (text labels of networkx, symbols of RDKit) do not need it.
 
     Returns
     -------
