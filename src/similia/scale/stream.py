@@ -162,7 +162,7 @@ def predict_stream(
 
     Parameters
     ----------
-    model : fitted classifier or regressor of objects
+    model : fitted classifier, regressor or model of clusters
     source : path, iterable or Dask collection
         The objects, or a file of objects that `similia.sources.read_objects` can read; for details see `encode_stream`.
     output : path
