@@ -129,7 +129,8 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
     neighbors_ : NearestNeighbors
         The training objects, fitted for `predict`.
     similarity_ : callable
-        Copy of `similarity` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
+        Copy of `similarity` made by `fit`, in which settings that depend on the data, such as ``gamma="median"``, are
+        replaced by numbers.
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
 
