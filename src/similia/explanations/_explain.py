@@ -106,8 +106,8 @@ def explain(
     top : int, default=10
         Maximum number of parts to list.
     label_names : mapping of int to str, optional
-        Names of integer node labels, such as ``{0: "C", 1: "N"}`` for a data set that numbers its atoms. Graphs that
-        carry names (text labels of networkx, symbols of RDKit) do not need it.
+        Names of integer node labels, such as ``{0: "C", 1: "N"}`` for molecules whose elements are stored as numbers.
+        Graphs that have names as labels (text labels of networkx, symbols of RDKit) do not need it.
 
     Returns
     -------
@@ -123,9 +123,10 @@ def explain(
     Raises
     ------
     TypeError
-        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. If a prediction
-        has no parts, `explain` measures instead how it changes without some letters, time points, nodes or points of x
-        (see Notes). It raises this error only if that is not possible.
+        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. A prediction
+        without parts raises TypeError only if a classifier gives no scores, or if x has no letters, time points, nodes
+        or points to leave out. Otherwise, `explain` measures how the prediction changes without some of them (see
+        Notes).
     ValueError
         If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
 

@@ -121,8 +121,8 @@ class Explanation:
         training objects. `left_out.parts` lists the stretches of a string or series, the nodes or the points without
         which the decision changes most. The contribution of such a part is the decision for x minus that for x without
         it; contributions do not add up to `value`. In a series, a straight line takes the place of a stretch. To find
-        the parts, `explain` leaves out single places or groups of neighbouring places. `left_out.amounts` holds, for
-        each place, the mean of the same difference over the groups that contain it.
+        the parts, `explain` leaves out single places or groups of neighbouring places, and computes this difference for
+        each group. `left_out.amounts` holds, for each place, the mean difference of the groups that contain it.
 
     Notes
     -----
@@ -172,7 +172,7 @@ class Explanation:
 
     @property
     def listed_share(self) -> float:
-        """Return the share of the listed parts in `absolute_sum`; 1 if all parts are listed."""
+        """Return the sum of the absolute contributions of the listed parts, divided by that of all parts."""
         listed = sum(abs(part.contribution) for part in self.parts if part not in self._intercept)
         return listed / self.absolute_sum if self.n_omitted and self.absolute_sum else 1.0
 
@@ -210,18 +210,20 @@ class Explanation:
     def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with marks below it.
 
-        If the listed parts hold less than half of `absolute_sum`, a note may say where to see the amounts of all parts.
-        By default, it names `shares_x` and the methods that draw it. If you show them elsewhere, such as on a page,
-        give the name of that place as `rest_in`; the note then names that instead.
+        If the listed parts make up less than half of `absolute_sum` (the sum of the absolute amounts of all parts), a
+        note may say where to see the amounts of all parts. By default, the note names the attribute `shares_x` and the
+        methods that draw it. If you show these amounts elsewhere, such as on a page, pass the name of that place as
+        `rest_in`; the note then names this place instead.
 
-        Each row of a table of parts has a mark: 1 to 9, then a, b, ... (for `left_out`: a, b, ...). Below each letter
-        of a string stands the mark of the largest listed part that covers the letter. For molecules, and for
-        strings whose listed parts hold less than half of `absolute_sum`, tables of substructures or stretches (the
-        property `groups`) come first. Each table splits the whole value, except that of `left_out`, whose amounts
-        overlap. Percentages are shares of the value or, if a table has both signs, of the sum of absolute amounts; the
-        head of the column says which. A series whose decision is split by time is drawn in bars. A + (or -) below a bar
-        means that its time points add (or subtract) more than the mean absolute amount. Strings are cut to 2000 letters
-        and broken into lines of 80; names of parts are cut to 78 characters. Unprintable characters are replaced.
+        Each row of a table of parts has a mark: 1 to 9, then a, b, ... Below each letter of a string stands the mark of
+        the largest listed part that covers the letter. For molecules, and for strings whose listed parts make up less
+        than half of `absolute_sum`, tables of substructures or stretches (the property `groups`) come first. If the
+        explanation has `left_out`, a table with the marks a, b, ... lists the places without which the decision changes
+        most. Each table splits the whole value, except the table of `left_out`, whose amounts overlap. Percentages are
+        shares of the value or, if a table has both signs, of the sum of absolute amounts; the head of the column says
+        which. A series whose decision is split by time is drawn in bars. A + (or -) below a bar means that its time
+        points add (or subtract) more than the mean absolute amount. Strings are cut to 2000 letters and broken into
+        lines of 80; names of parts are cut to 78 characters. Unprintable characters are replaced.
         """
         return render_text(self, rest_in)
 

@@ -128,8 +128,8 @@ def explain_classes(
     dict
         For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
         listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
-        Of parts that are replaced, only those members count whose decisions fall. So the list is empty if no single
-        part changes the decisions of a model.
+        If contributions are found by replacing parts, a member counts only if its decision falls when the part is
+        replaced. So the list is empty if no single part changes the decisions of a model.
 
     Raises
     ------
@@ -156,12 +156,13 @@ def explain_classes(
     to 1,000 before they are aligned. Effects of stretches overlap, so they do not add up to the decision.
 
     **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
-    are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class: the share of
-    drawn members that contain such a substring is most above this share in the other classes. A whole string is no
-    candidate. In up to 10 members, each occurrence of a candidate is replaced by random letters, which are drawn from
-    all these strings. The contribution is the amount by which the decision then falls, averaged over the members.
+    are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class: those with
+    the largest difference between the share of drawn members that contain them and the same share in the other classes.
+    A whole string is not a candidate. In up to 10 members, each occurrence of a candidate is replaced by random
+    letters, which are drawn from the strings of all drawn members. The contribution is the amount by which the decision
+    then falls, averaged over the members.
 
-    **Cost.** The model predicts n times, and then at most 10 (24 + `top`) times for each class if parts are left out;
+    **Cost.** The model predicts n times, and then at most 10 (24 + `top`) times for each class if parts are replaced;
     otherwise, `explain` is called up to `n_members` times for each class.
 
     Examples

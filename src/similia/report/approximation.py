@@ -104,8 +104,8 @@ class ApproximationErrorDisplay(Display):
         Raises
         ------
         ValueError
-            If the model has neither landmarks nor random features, or `sizes` is empty or holds a number that is not
-            possible.
+            If the model has neither landmarks nor random features, or if `sizes` is empty or holds a number that is
+            below 1 or too large.
         """
         most = check_positive_int(max_objects, "max_objects", minimum=2)
         return cls._measured(fitted_parts(estimator), X, sizes, most, random_state).plot(ax, **kwargs)

@@ -42,8 +42,11 @@ def write_clusters(
 ) -> Any:  # fmt: skip
     """Write one self-contained HTML page about the clusters of objects.
 
-    The page shows the medoids. It also lists the parts that tell the members of each cluster from all other clusters,
-    such as substrings, subgraphs or stretches of time; `similia.explanations.explain_classes` finds these parts.
+    The page shows the medoid of each cluster: for `similia.HDBSCAN`, the member nearest to the other members; for
+    `similia.KernelKMeans`, the object nearest to the centre. It also lists the parts that tell the members of each
+    cluster from all other clusters, such as substrings, subgraphs or stretches of time; the function
+    `similia.explanations.explain_classes` finds these parts.
+
     Stretches of time are drawn over the medoid. Objects that `similia.HDBSCAN` takes for noise are counted and shown on
     the map, but form no cluster.
 

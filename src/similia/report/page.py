@@ -658,7 +658,9 @@ def write_report(
     """Write a report on a model and objects as one self-contained HTML page.
 
     If a section cannot be made, the page gives the reason instead. For a `ConformalClassifier` or `ConformalRegressor`,
-    a section compares the coverage of its sets or intervals, also within each class, with the coverage asked for.
+    a section shows the coverage of its sets or intervals: the share of objects whose label or number they contain. It
+    compares this share with the coverage asked for, over all objects and within the largest classes or within each
+    quarter of the predicted numbers.
 
     Parameters
     ----------
@@ -682,10 +684,10 @@ def write_report(
         If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold. The
         copy also refits estimators that are wrapped in scikit-learn's `FrozenEstimator`.
     cv : int, default=5
-        Number of folds, at least 2; fewer are used if there are too few objects. Equal objects are in the same fold. So
-        are near copies of texts, at least 80 % of whose words are the same. Near copies may be in different folds in
-        three cases: you give `groups`; there are more near copies of one text than a fold holds; or keeping them
-        together would leave some folds without a text of a class.
+        Number of folds, at least 2; fewer are used if there are too few objects. Equal objects are in the same fold.
+        Texts that share at least 80 % of their words (near copies) are also kept in the same fold, except in three
+        cases: you give `groups`; there are more near copies of one text than a fold holds; or keeping them together
+        would leave some folds without a text of a class.
     groups : array-like of shape (n,), optional
         Group of each object, such as a patient; the objects of a group are in the same fold.
     max_objects : int, default=5000

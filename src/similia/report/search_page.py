@@ -45,26 +45,29 @@ def write_search(
 ) -> Any:  # fmt: skip
     """Write one self-contained HTML page about a search.
 
-    The page draws the recall of the search against its time per query, for several numbers of candidates, beside the
-    time of a comparison with all objects. If the search was made with ``encoder="auto"``, it also shows the recall and
-    the cost of each method that was tried. It ends with a few queries and their nearest objects.
+    A plot shows the recall of the search, which is the share of the true nearest neighbours that it finds, against its
+    time per query. There is a point for each of several numbers of candidates (the objects that the search compares
+    with a query), and a point for the comparison with all objects. If the search was made with ``encoder="auto"``, the
+    page also shows the recall and the cost of each method of finding candidates that was tried. It ends with a few
+    queries and their nearest objects.
 
     Parameters
     ----------
     search : SimilaritySearch
         A fitted search that holds objects.
     X : collection of q objects
-        Queries, preferably objects that the search does not hold: an object that it holds finds itself.
+        Queries, preferably objects that are not in the search, because an object that is in it finds itself.
     path : str, path or text file, default="search.html"
         Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.
     n_neighbors : int, default=10
-        Number of neighbours, k, whose recall is measured: at most the number of objects.
+        Number k of nearest neighbours that the search has to find, at most the number of objects.
     metric : kernel, distance, "kernel" or "projected", optional
         What defines the true neighbours, as in `similia.SimilaritySearch.recall`. By default, "projected" for a search
         with ``rerank="projected"`` and without `objects`, else "kernel".
     objects : collection of n objects, optional
-        The objects of the search in the order they were added; required if it keeps neither objects nor vectors.
+        The objects of the search in the order they were added; required if the search keeps neither objects nor
+        vectors.
     title : str, optional
         Title of the page.
     names : sequence of q str, optional
@@ -88,7 +91,7 @@ def write_search(
     ValueError
         If `search` is not a `SimilaritySearch`; if there are no queries or no objects; if `n_neighbors` exceeds the
         number of objects; if `names` has another length than `X`; if the search keeps neither objects nor vectors and
-        `objects` is not given; or if `metric` is needed and not given.
+        `objects` is not given; or if `metric` is not given and the search has no kernel or distance.
     sklearn.exceptions.NotFittedError
         If the search is not fitted.
 

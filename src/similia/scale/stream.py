@@ -155,31 +155,34 @@ def predict_stream(
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a source to a file, in constant memory.
 
-    The file has the columns ``item`` and ``label``. An item is the name of the object if the source has names (FASTA,
-    FASTQ, SDF, ``.smi``), otherwise its position, from 0. To resume an interrupted run, even one that the command
-    ``similia predict`` began, call `predict_stream` again with the same arguments; see `encode_stream`.
+    The file has the columns ``row`` and ``label`` (``cluster`` for a model of clusters). The column ``row`` holds the
+    name of the object if the source has names (FASTA, FASTQ, SDF, ``.smi``), otherwise its position, from 0. To resume
+    an interrupted run, even one that the command ``similia predict`` began, call `predict_stream` again with the same
+    arguments; see `encode_stream`.
 
     Parameters
     ----------
-    model : fitted classifier or regressor of objects
+    model : fitted classifier, regressor or model of clusters
     source : path, iterable or Dask collection
-        See `encode_stream`.
+        The objects, or a file of objects that `similia.sources.read_objects` can read; for details see `encode_stream`.
     output : path
         The file to write. Its ending decides the format: ``.tsv`` or ``.tab``, ``.jsonl`` or ``.ndjson`` (one line of
         JSON per object), else CSV.
     text : str or int, optional
-        See `encode_stream`.
+        Column that holds the strings, if the source is a table. By default, the columns to which the model was fitted
+        are read; for details see `encode_stream`.
     names : str, optional
         If the source is a table, the column that identifies its rows. This column is written, under its own name, in
-        place of ``item``, so that predictions can be joined with the table.
+        place of ``row``, so that predictions can be joined with the table.
     scores : bool, default=False
         Whether to add a column for each class (in JSON, one field ``scores`` for all). It holds the probability of the
         class or, if the model has no ``predict_proba``, the decision value. With two classes, the second one gets the
         decision value, and the first one its negative. Scores are rounded to six significant digits.
     coverage : float, optional
-        Coverage of the sets or intervals to write. A `ConformalClassifier` adds the column ``set``: the labels of the
-        prediction set, separated by " | " (a list in JSON). A `ConformalRegressor` or `GaussianProcessRegressor` adds
-        ``low`` and ``high``: the ends of the interval.
+        If given, sets of labels or intervals are written that contain the true label or number with this probability.
+        A `ConformalClassifier` adds the column ``set``: the labels of the prediction set, separated by " | " (a list
+        in JSON). A `ConformalRegressor` or `GaussianProcessRegressor` adds ``low`` and ``high``: the ends of the
+        interval.
     std : bool, default=False
         Whether to add the column ``std``, with the standard deviation that the model predicts, rounded to six
         significant digits. The model must be one whose ``predict`` takes ``return_std``, such as

@@ -396,7 +396,7 @@ def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
 
 @state(kernel="kernel", kernel_="kernel", compared_="texts", width_=optional(count()), next_id_=count())
 class FeatureIndex(BaseEstimator):
-    r"""Find the nearest objects by the features of a kernel, exactly, with an inverted index.
+    r"""Find the nearest objects exactly, with an inverted index of the features of a kernel, such as substrings.
 
     The distance is that of the kernel k, :math:`\sqrt{k(x, x) + k(y, y) - 2 k(x, y)}`. For each feature, the index
     holds a list of the objects that have it. A query reads the lists of its own features. Lower bounds of the
@@ -429,8 +429,8 @@ class FeatureIndex(BaseEstimator):
     Notes
     -----
     Neighbours are ordered by distance, then by id, and do not depend on the order of adding, on threads or on
-    ``config(max_memory=...)``. If all features are whole numbers, distances equal those computed from the kernel, bit
-    for bit. Memory: 10 bytes for each feature of each object if features are whole numbers below 256, otherwise 20.
+    ``config(max_memory=...)``. If all features are integers, distances equal those computed from the kernel, bit for
+    bit. Memory: 10 bytes for each feature of each object if features are integers below 256, otherwise 20.
 
     References
     ----------
@@ -546,7 +546,8 @@ class FeatureIndex(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            One array for each query, ordered as in `kneighbors`; only `ids` unless `return_distance`.
+            One array for each query, in ascending order of (distance, id). Without `return_distance`, only `ids` is
+            returned.
         """
         radius, queries = check_radius(radius), self._counted(X)
         with lock_of(self).reading():
@@ -605,7 +606,10 @@ class FeatureIndex(BaseEstimator):
         return self
 
     def segment(self) -> Segment:
-        """Return all objects of this index, which must not be empty, as one ``Segment`` (ids and inverted lists)."""
+        """Return all objects of this index as one ``Segment``; the index must not be empty.
+
+        A ``Segment`` holds the ids and features of objects and, for each feature, the list of the objects that have it.
+        """
         with lock_of(self).reading():
             if len(self._segments) == 1 and not self._segments[0].dead.any():
                 return self._segments[0]
@@ -616,10 +620,10 @@ class FeatureIndex(BaseEstimator):
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids, next_id: int) -> Self:
         """Return a new index that holds the objects with the given `ids`, in this order.
 
-        The new index has the settings of this index, which must be empty. An index stores its objects in groups, each a
-        ``Segment``. Each pair in the list `kept` holds a segment of another index and ids of objects in this segment;
-        the new index takes over these objects. `X` holds the objects with the remaining `ids`. `next_id` is greater
-        than all ids ever used.
+        The new index has the settings of this index; this index must be empty. An index stores its objects in groups,
+        each a ``Segment``. Each pair in the list `kept` consists of a segment of another index and the ids of some of
+        its objects; the new index takes over these objects. `X` holds the objects with the remaining `ids`. `next_id`
+        is greater than all ids ever used.
         """
         index = twin_of(self)
         index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]
@@ -632,7 +636,11 @@ class FeatureIndex(BaseEstimator):
         return index
 
     def entries(self, X: Any) -> float:
-        """Return the total length of the lists of a query's features, averaged over the queries `X`."""
+        """Return the number of index entries for the features of a query, averaged over the queries `X`.
+
+        For each feature, the index keeps a list with one entry for each object that has the feature. The number of
+        entries estimates how much a query costs.
+        """
         counts = self._counted(X)
         limits, ids, values = _by_id(counts)
         with lock_of(self).reading():

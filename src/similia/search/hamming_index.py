@@ -86,8 +86,9 @@ class HammingIndex(BaseEstimator):
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
         both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
         0. "jaccard" needs ``kind="exact"``. The Jaccard search first compares the numbers of ones and short
-        summaries of the codes, and skips codes that cannot be near. The summaries take an eighth of the memory of codes
-        of 2048 bits, a quarter of that of shorter ones. Many queries in one call take less time per query.
+        summaries of the codes, and skips codes that cannot be near. The summaries of codes of 2048 bits take an eighth
+        of the memory of the codes; those of shorter codes take a quarter. Many queries in one call take less time per
+        query.
     n_lists : int, optional
         Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.
@@ -170,7 +171,9 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes to the index, fitted or not; an unfitted ``"ivf"`` learns its cells at the next search.
+        """Add codes to the index; it need not be fitted.
+
+        An index of kind "ivf" that is not fitted learns its cells, the groups of similar codes, at the next search.
 
         Parameters
         ----------
@@ -301,7 +304,7 @@ class HammingIndex(BaseEstimator):
         return (distances, ids) if return_distance else ids
 
     def radius_neighbors(self, X: Any, radius: float, return_distance: bool = True) -> Any:
-        """Find all codes within a radius of each query; exact for all kinds.
+        """Find all codes within a radius of each query; the search is exact, whatever the `kind` of the index.
 
         Parameters
         ----------

@@ -80,31 +80,32 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
     Parameters
     ----------
     similarity : kernel or distance of similia
-        A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of two objects in
-        `similia.distances.FromFunction` if it is 0 for equal objects, in `similia.pairwise` if it is large for similar
-        ones.
+        A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of your own that
+        compares two objects: a distance in `similia.distances.FromFunction`, a similarity in `similia.pairwise`.
     min_cluster_size : int, default=5
         Least number of objects in a cluster, at least 2.
     min_samples : int, optional
-        Number m of objects in the neighbourhood of an object, itself included: the density at an object is measured by
-        the distance to its (m - 1)-th nearest other object. Larger numbers give more noise; 1 and 2 give the same
-        clusters. The default is `min_cluster_size`.
+        Number m that defines density: the density at an object is high if its (m - 1)-th nearest other object is near.
+        (As in scikit-learn, the object itself is the first of the m.) Larger numbers give more noise; 1 and 2 give the
+        same clusters. The default is `min_cluster_size`.
     n_neighbors : int, optional
         Number of neighbours of each object in the graph, at least ``min_samples - 1``. With n - 1, all pairs of n
         objects are in the graph, and the clusters are those of the full matrix of distances. The default is the larger
         of 15 and ``2 * min_samples``, or n - 1 if that is less.
     max_cluster_size : int, optional
-        Largest number of objects in a cluster, at least `min_cluster_size`; only for "eom", and not together with
-        `allow_single_cluster`.
+        Largest number of objects in a cluster, at least `min_cluster_size`. It needs
+        ``cluster_selection_method="eom"``, and excludes `allow_single_cluster`.
     cluster_selection_method : {"eom", "leaf"}, default="eom"
         Which clusters of the hierarchy are chosen: those that persist longest ("eom", excess of mass), or the smallest
         ones ("leaf").
     allow_single_cluster : bool, default=False
-        Whether all objects may form one cluster. If False, no cluster is found where there is only one.
+        Whether the result may be a single cluster. If False, all objects are noise if they form only one cluster.
     method : {"auto", "exact", "kmers", "bits"}, default="auto"
-        How neighbours are found; see `similia.search.knn_graph`.
+        How neighbours are found. "exact" compares all pairs of objects; "kmers" (for strings) and "bits" are faster but
+        may miss neighbours; "auto" chooses by the number and kind of objects. See `similia.search.knn_graph`.
     random_state : int, numpy Generator or None, default=None
-        Source of randomness of `knn_graph`, and of the members with which the members of large clusters are compared.
+        Source of randomness of `knn_graph`, and of the sample of members with which the medoid of a large cluster is
+        found (see `medoid_indices_`).
 
     Attributes
     ----------
@@ -122,12 +123,14 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
     medoids_ : collection of n_clusters objects
         The medoids, converted for the similarity, for example to a `similia.objects.StringBatch`.
     radii_ : ndarray of float64, shape (n_clusters,)
-        Largest distance from a member to its (m - 1)-th nearest other object (to its nearest, if m is 1). It bounds the
-        density at which `predict` assigns new objects.
+        For each cluster, the largest distance from a member to its (m - 1)-th nearest other object, where m is
+        `min_samples` (to its nearest, if m is 1). `predict` assigns a new object to the cluster only if its (m - 1)-th
+        nearest training object is no farther than this.
     neighbors_ : NearestNeighbors
         The training objects, fitted for `predict`.
     similarity_ : callable
-        Copy of `similarity` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
+        Copy of `similarity` made by `fit`, in which settings that depend on the data, such as ``gamma="median"``, are
+        replaced by numbers.
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
 
@@ -147,17 +150,20 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    `predict` assigns a new object to the cluster of its nearest training object, unless this is noise, or the new
-    object lies in a region that is sparser than all members of the cluster: its (m - 1)-th nearest training object is
-    farther than the cluster's entry in `radii_`. `predict` gives training objects their labels; only if objects at
-    distance 0 from each other have different labels, they get that of the first.
+    `predict` assigns a new object to the cluster of its nearest training object. It returns -1 if this training object
+    is noise, or if the new object lies in a region that is sparser than all members of the cluster: its (m - 1)-th
+    nearest training object, where m is `min_samples`, is farther than the cluster's entry in `radii_`. For a training
+    object, `predict` returns its label in `labels_`, with one exception: if objects at distance 0 from each other have
+    different labels, it returns the label of the first for all of them.
 
-    Many mutual reachability distances are equal, and scikit-learn's labels may depend on the order of the objects then.
-    Here, the smaller of the distances themselves comes first. Only if these are equal too, as numbers of edits often
-    are, the order of the objects and the processor may matter.
+    HDBSCAN joins pairs of objects in the order of their mutual reachability distance. This is the largest of three
+    numbers: the distance between the two objects, and the distance of each to its (m - 1)-th nearest other object. Many
+    of these values are equal, and scikit-learn's labels may then depend on the order of the objects. Here, among pairs
+    with equal values, those with the smaller distance between the two objects come first. If these distances are equal
+    too, as numbers of edits often are, the labels may depend on the order of the objects and on the processor.
 
-    Equal objects count as a millionth of the smallest positive distance apart. A collection in which all objects are
-    equal is one cluster if `allow_single_cluster` is set, otherwise noise.
+    The distance between equal objects is replaced by a millionth of the smallest positive distance. A collection in
+    which all objects are equal is one cluster if `allow_single_cluster` is set, otherwise noise.
 
     If kernel values grow with the size of objects, set ``normalize=True`` in the kernel; otherwise objects are grouped
     by their sizes.

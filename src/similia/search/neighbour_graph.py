@@ -102,11 +102,11 @@ def knn_graph(
     ----------
     X : collection of n objects
         Also a Dask bag, a Dask array of vectors, or a column of a Dask data frame: the graph is the same as in memory.
-        Objects stay on the workers, and are compared there; "kmers" also reads the strings into this process.
+        Objects stay on the workers, and are compared there; the method "kmers" also reads the strings into this
+        process.
     similarity : kernel or distance of similia
-        A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of two objects in
-        `similia.distances.FromFunction` if it is 0 for equal objects, in `similia.pairwise` if it is large for similar
-        ones.
+        A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of your own that
+        compares two objects: a distance in `similia.distances.FromFunction`, a similarity in `similia.pairwise`.
     n_neighbors : int, default=10
         Number of neighbours of each object, at most n - 1. An object is not its own neighbour.
     method : {"auto", "exact", "kmers", "bits"}, default="auto"
@@ -126,15 +126,15 @@ def knn_graph(
         `n_neighbors` nearest.
     connected : bool, default=False
         Whether to add distances between the connected components of the graph, so that it has only one, as HDBSCAN
-        requires. These are the distances of the nearest pairs of objects in different components, one fewer than there
-        are components. If there are more than 2,048 objects, 2,048 of them stand for all, at least one of each
-        component. Equal objects get a small positive distance in place of 0, because HDBSCAN takes a stored 0 for a
-        missing distance: a millionth of the smallest positive distance in the graph, or 1e-9 if all are 0. Needs
+        requires. One distance fewer than there are components is added, each between the nearest objects of two
+        components. If there are more than 2,048 objects, only 2,048 of them are compared for this, at least one of each
+        component. Because HDBSCAN takes a stored 0 for a missing distance, a small positive number replaces distances
+        of 0: a millionth of the smallest positive distance in the graph, or 1e-9 if all are 0. Needs
         ``symmetric=True``.
     random_state : int, numpy generator or None, default=None
-        Source of randomness of "bits", of the objects on which recall is measured, and of those that `connected`
-        compares. An integer makes results the same for any ``config(max_memory=...)``, any number of threads and any
-        partitions.
+        Source of randomness of the method "bits", of the objects on which recall is measured, and of those that
+        `connected` compares. An integer makes results the same for any ``config(max_memory=...)``, any number of
+        threads and any partitions.
     return_recall : bool, default=False
         Whether to return the measured recall too.
 

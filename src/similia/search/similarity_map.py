@@ -84,8 +84,8 @@ class SimilarityMap(ComparesObjects, Transformer):
     Parameters
     ----------
     similarity : kernel or distance of similia
-        Wrap a function of two objects in `similia.distances.FromFunction` if it is 0 for equal objects, in
-        `similia.pairwise` if it is large for similar ones.
+        Wrap a function of your own that compares two objects: a distance in `similia.distances.FromFunction`, a
+        similarity in `similia.pairwise`.
     method : {"landmarks", "neighbours"}, default="landmarks"
         How objects are placed. "landmarks" is PCA of the vectors of `Nystroem` (approximate kernel PCA) for a kernel,
         and landmark multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours"
@@ -97,7 +97,7 @@ class SimilarityMap(ComparesObjects, Transformer):
     random_state : int, numpy Generator or None, default=None
         Source of randomness of the landmarks, of the objects on which `fit` measures the map, and of UMAP.
     n_neighbors : int, default=15
-        Number of neighbours of each object, if method is "neighbours".
+        Number of neighbours of each object in the graph that UMAP takes, if method is "neighbours".
 
     Attributes
     ----------
@@ -111,8 +111,9 @@ class SimilarityMap(ComparesObjects, Transformer):
         Extent to which true neighbours are neighbours on the map: 1 if all are, about 0.5 for a random map. It is
         measured on the same objects as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
-        Share of the variance of the vectors that each axis of the landmark map explains; for a distance, the
-        eigenvalue of the axis divided by the sum of all absolute eigenvalues.
+        For a kernel, the share of the variance of the vectors that each axis of the landmark map explains. For a
+        distance, the axes belong to the two largest eigenvalues of multidimensional scaling, and the share is the
+        eigenvalue divided by the sum of all absolute eigenvalues (``features_.eigenvalues_``).
     features_ : Nystroem or PseudoEuclidean
         Fitted transformer of objects to vectors.
     axes_ : ndarray of float64, shape (n_vector_columns, 2)
@@ -135,7 +136,7 @@ class SimilarityMap(ComparesObjects, Transformer):
     `transform` places new objects. With "neighbours", a new object lies at the mean of the places of its nearest
     training objects, with weights 1 / d^2 for distances d. Its coordinates are the same, to the last bit, whichever
     objects are transformed with it. On one machine, the same seed gives the same UMAP layout. Within
-    ``similia.config(progress=True)``, UMAP shows a bar of its own. A kernel k defines the distance
+    ``similia.config(progress=True)``, UMAP shows its own progress bar. A kernel k defines the distance
     ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     References
@@ -176,7 +177,9 @@ class SimilarityMap(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks, fit the axes, and place the n objects of `X`; `y` is ignored, but must have length n.
+        """Choose landmarks, learn the axes of the map, and place the n objects of `X` on it.
+
+        `y` is ignored, but must have length n if it is given.
 
         If method is "landmarks", `X` may be a Dask collection: the workers compare objects with the landmarks.
         """

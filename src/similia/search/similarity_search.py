@@ -104,10 +104,10 @@ class SimilaritySearch(BaseEstimator):
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes, vectors or features. "projected": by the distance between the vectors that enter the last step of the
         pipeline, scaled to length 1; the search keeps these vectors. "kernel": by the kernel or distance of the
-        encoder's first step. You can also give another kernel or distance; wrap a function of two objects in
-        `similia.distances.FromFunction` if it is 0 for equal objects, in `similia.pairwise` if it is large for similar
-        ones. The search keeps the objects if it compares them by a kernel or distance, or if `encoder` is a
-        `FeatureIndex`. A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        encoder's first step. You can also give another kernel or distance; wrap a function of your own that compares
+        two objects: a distance in `similia.distances.FromFunction`, a similarity in `similia.pairwise`. The search
+        keeps the objects if it compares them by a kernel or distance, or if `encoder` is a `FeatureIndex`. A kernel k
+        defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
     n_candidates : int, default=100
         Number of candidates that are compared with a query; not used if `rerank` is None.
     index : HammingIndex or None, default=None
@@ -383,7 +383,7 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         dict of int to Recall
-            What `recall` returns with each number of candidates.
+            For each number of candidates, the recall of the search and the times that `recall` measures.
         """
         check_fitted(self, "encoder_")
         if self.rerank is None:
@@ -403,10 +403,10 @@ class SimilaritySearch(BaseEstimator):
         folder : str or path
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
-            Whether to replace an existing search; if writing fails, the old one stays. A search made by the command
-            ``similia index`` is never replaced, since it would lose its record of the files that were added. Nor is a
-            search to which ``similia.search.on_disk.SearchFolder`` added objects with names, since it would lose these
-            names.
+            Whether to replace an existing search; if writing fails, the old one stays. Two kinds of search are never
+            replaced: one made by the command ``similia index``, since it would lose its record of the files that were
+            added, and one to which ``similia.search.on_disk.SearchFolder`` added objects with names, since it would
+            lose these names.
         """
         from similia.search.on_disk import save_search
 
@@ -415,7 +415,10 @@ class SimilaritySearch(BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], mmap: bool = False) -> SimilaritySearch:
-        """Read a search that `save` or the command ``similia index`` wrote; with `mmap`, codes are mapped from disk."""
+        """Read a search that `save` or the command ``similia index`` wrote.
+
+        If `mmap` is True, codes stay on disk and are read only when a query needs them.
+        """
         from similia.search.on_disk import SearchFolder
 
         return SearchFolder.open(folder).load(mmap)

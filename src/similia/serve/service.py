@@ -164,9 +164,12 @@ class Service:
         objects : list
             Objects of a request, or a piece of them.
         held : Held, optional
-            What answers; by default, what was read last. All pieces of a request need the same.
+            A value of the attribute `held` of this service: the model or search index that answers. By default, it is
+            the one that was read last. If you answer a request in pieces, pass the same `held` with each piece, because
+            `refresh` may read another model in between.
         start : int
-            Number of objects of the request before these, for messages.
+            Number of objects of the request that come before `objects`. Error messages give the position of an object
+            in the whole request.
         **options
             Options of the request, as `options` returns them.
         """

@@ -128,14 +128,16 @@ class Limits:
         Maximum size of an object: letters of a string, numbers in a list, nodes or arcs of a graph.
     max_total_bytes : int
         Maximum number of bytes in the bodies of all requests that are read or wait for an answer, without the first
-        65,536 bytes of each; further requests get the status 503. A body that is alone may have `max_bytes`.
+        65,536 bytes of each; further requests get the status 503. If there is no other request, a body may have
+        `max_bytes`.
     max_waiting : int
         Maximum number of objects that may wait; further requests get the status 503.
     max_connections : int
-        Maximum number of open connections, which `similia serve` enforces; with another server, that is its task.
+        Maximum number of open connections. Only `similia serve` enforces it; another server has its own setting.
     timeout, read_timeout : float
-        Maximum number of seconds for an answer, and for a client to send its request. `similia serve` also enforces the
-        first for a client to read its answer, and the second for the headers.
+        Maximum number of seconds for the service to answer, and for a client to send the body of its request. With
+        `similia serve`, a client also has `timeout` seconds to read its answer, and `read_timeout` seconds to send the
+        headers.
     """
 
     max_bytes: int = 2**23

@@ -65,7 +65,7 @@ class Reading:
         identifies the series, and the columns `values` hold its channels. Rows are sorted by time. Only for
         `read_objects`.
     axes : {"time, channel", "channel, time"}, optional
-        Order of the last two axes of a 3-D array of series; see `as_series`. Only for `read_objects`.
+        Order of the last two axes of a 3-D array of series; see `similia.objects.as_series`. Only for `read_objects`.
     sep : str, optional
         Separator of the cells of a text table: a character, "tab" or "space". By default the file's ending decides.
     encoding : str, default="utf-8"
@@ -151,12 +151,15 @@ class Reading:
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return those of the given names whose options are set, that is, differ from their defaults."""
+        """Return those of the given names of options whose values differ from the defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
     def skips(self, begin: bool = True) -> Skips | None:
-        """Return a new, empty record of skipped rows, or None if `on_error` is "stop"."""
+        """Return a new, empty record of skipped rows, or None if `on_error` is "stop".
+
+        If `begin` is True, the CSV file of an earlier record at the path `skipped` is deleted.
+        """
         if self.on_error == "stop":
             return None
         skips = Skips(None if self.skipped is None else Path(self.skipped))
@@ -184,8 +187,8 @@ class Objects:
         SDF: the names in the file. For a table: the column given by the option ``names``. If there are no names: None
         or, with ``on_error="skip"``, the positions of the rows in the file (int).
     told : str, optional
-        A sentence that tells the user which columns similia took as the objects. None if an option named these columns,
-        or if the file has no columns.
+        A sentence for the user that names the columns in which similia found the objects. It is None if there was
+        nothing to guess: an option determines these columns, a column is called "text", or the file has no columns.
     skips : Skips, optional
         Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
@@ -193,7 +196,7 @@ class Objects:
     called : str
         Word for the objects in messages: "molecules" for graphs read from SMILES or SDF, otherwise the kind.
     columns : sequence of str
-        Columns of a table that hold the objects; see `similia.sources.source.Source`.
+        Columns of a table that hold the objects: their names, or their positions if the table has no header.
     rows : ndarray of int, shape (n,), optional
         Position of each object in the file, counted from 0: its row in a table or an ``.npz``, its line in a text file
         (empty lines do not count), or its molecule in a ``.smi`` or SDF file.
@@ -476,7 +479,8 @@ class Chunk:
         Number of bytes of the file read so far; for ``.gz``, of the compressed file. For an iterable, approximate bytes
         of the objects so far. 0 for a Dask collection, or a file that was read as a whole.
     labels : list, optional
-        Labels as stored in the file; None if it has none, or is read as a whole (as ``.ts`` and ``.npz`` are).
+        Labels as stored in the file. None if the file has no labels, or if it is of a format that is read into memory
+        as a whole, such as ``.ts`` and ``.npz``.
     lines : ndarray of int, shape (stop - start,), optional
         For a text file: number of the line in which each object begins. Lines are counted from 1, including empty ones.
     rows : ndarray of int, shape (stop - start,), optional
@@ -515,8 +519,8 @@ class Source(ABC):
     again : bool
         Whether the objects can be read a second time.
     told : str or None
-        A sentence that tells the user which columns similia took as the objects. None if an option named these columns,
-        or if the file has no columns.
+        A sentence for the user that names the columns in which similia found the objects. It is None if there was
+        nothing to guess: an option determines these columns, a column is called "text", or the file has no columns.
     columns : sequence of str
         Columns of a table that hold the objects: their names, or their positions if the table has no header.
     reading : Reading
@@ -525,7 +529,7 @@ class Source(ABC):
         Rows left out with ``on_error="skip"``: ``skips.n`` is their number, and ``skips.first`` holds the line and the
         reason of the first one.
     at_end : callable or None
-        Called with the source whenever it has been read to its end.
+        Function that is called with the source whenever the source has been read to its end.
     """
 
     elsewhere = True  # not all objects are in memory; `similia.objects` looks for this attribute
@@ -550,10 +554,13 @@ class Source(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a digest of the objects, or raise ValueError if they cannot be read twice."""
+        """Return a hash of the objects as text, or raise ValueError if they cannot be read twice."""
 
     def take(self, indices: npt.ArrayLike) -> Any:
-        """Return the objects at `indices` (>= 0), in this order; read only up to the largest index."""
+        """Return the objects at the positions `indices` (>= 0), in this order.
+
+        Nothing after the largest of these positions is read.
+        """
         wanted, order = np.unique(np.asarray(indices, np.int64), return_inverse=True)
         if not len(wanted):
             raise ValueError("no objects are taken, expected at least one index")
