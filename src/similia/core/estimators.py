@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from functools import wraps
+from functools import update_wrapper, wraps
 from types import MethodType
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -108,7 +108,7 @@ class offered_if:
 
     def __call__(self, method: Method) -> Method:
         self._method = method
-        return self  # type: ignore[return-value]
+        return update_wrapper(self, method)  # type: ignore[return-value]
 
     def __get__(self, estimator: Any, owner: Any = None) -> Any:
         if estimator is None:
