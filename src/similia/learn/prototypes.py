@@ -308,10 +308,10 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """Return the probabilities of the classes, shape (n, n_classes).
 
-        They are the softmax of the scores times `sharpness_`, so the predicted class has the largest probability,
-        unless scores tie. `fit` chooses `sharpness_` to maximise the likelihood of held-out samples: for "ridge", up to
-        600 samples, each left out in turn; otherwise all samples in 3-fold cross-validation or, if there are more than
-        3000 samples, 1000 of them.
+        They are the softmax of `sharpness_` times the scores of the classes (see `decision_function`). So the predicted
+        class has the largest probability, unless scores tie. `fit` chooses `sharpness_` to maximise the likelihood of
+        held-out samples: for "ridge", up to 600 samples, each left out in turn; otherwise all samples in 3-fold
+        cross-validation or, if there are more than 3000 samples, 1000 of them.
 
         A fitted model has this method only if `fit` used ridge regression, the update "margin" with ``margin="auto"``,
         or ``probability=True``.
