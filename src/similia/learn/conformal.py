@@ -109,8 +109,8 @@ class Conformal(BaseEstimator):
             self._check_frozen()
         elif hasattr(self.estimator, "__sklearn_tags__") and get_tags(self.estimator).input_tags.pairwise:
             raise ValueError(
-                f"estimator is {short(self.estimator)}, which reads a matrix of all pairs, and some rows are no such "
-                "matrix; give objects, and an estimator with the kernel itself, such as KernelSVC or KernelRidge"
+                f"estimator is {short(self.estimator)}, which needs a matrix of all pairs, but fit splits the objects; "
+                "give objects, and an estimator with the kernel itself, such as KernelSVC or KernelRidge"
             )
         if not _is_share(self.calibration_size):
             raise BadParameter("calibration_size", "a number above 0 and below 1", short(self.calibration_size, 80))
