@@ -82,6 +82,12 @@ def test_a_detached_copy_has_parameters_of_its_own_and_shares_the_rest():
     assert detached(sm.kernels.Spectrum) is sm.kernels.Spectrum
 
 
+def test_a_method_that_is_not_always_offered_shows_its_own_docstring():
+    kneighbors = inspect.getattr_static(sm.OutlierDetector, "kneighbors")  # what tools read from the class
+    assert inspect.getdoc(kneighbors) == inspect.getdoc(sm.OutlierDetector.kneighbors)
+    assert "nearest training objects" in kneighbors.__doc__
+
+
 def test_a_failed_fit_keeps_the_kernel_of_the_fit_before():
     X, kernel = ["GATTACA", "ATTAC", "CCGCGG", "CGCGC"], sm.kernels.Spectrum(k=2)
     model = sm.KernelSVC(kernel).fit(X, [0, 0, 1, 1])

@@ -39,7 +39,7 @@ def test_far_from_all_objects_exact_targets_say_little(how):
     kernel = sm.kernels.RBF(gamma=0.5)
     model = sm.GaussianProcessRegressor(kernel, noise=1e-6, hyperparameters=how).fit(x, np.sin(x[:, 0]))
     assert 0.4 < model.predict([[100.0]], return_std=True)[1][0] < 0.7
-    with pytest.raises(ValueError, match="noise must be larger beside the targets for this kernel, got 1e-170; give"):
+    with pytest.raises(ValueError, match="noise must be larger for this kernel and these targets, got 1e-170; give"):
         model.set_params(noise=1e-170).fit(x, np.sin(x[:, 0]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from functools import wraps
+from functools import update_wrapper, wraps
 from types import MethodType
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -108,7 +108,7 @@ class offered_if:
 
     def __call__(self, method: Method) -> Method:
         self._method = method
-        return self  # type: ignore[return-value]
+        return update_wrapper(self, method)  # type: ignore[return-value]
 
     def __get__(self, estimator: Any, owner: Any = None) -> Any:
         if estimator is None:
@@ -184,7 +184,7 @@ class ListParams(BaseEstimator):
     _letter: ClassVar[str]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, also each entry of the list and the parameters of the entries."""
+        """Return the parameters by name; if `deep`, also each kernel or model in a list, and its own parameters."""
         params: dict[str, Any] = super().get_params(deep=False)
         for i, part in enumerate(self._listed() if deep else ()):
             name = f"{self._letter}{i}"
@@ -194,7 +194,7 @@ class ListParams(BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by the names that `get_params` returns, also entries of the list and their parameters."""
+        """Set parameters by the names that `get_params` returns, including those of kernels or models in a list."""
         if self._list in params:
             setattr(self, self._list, params.pop(self._list))
         parts = self._listed()

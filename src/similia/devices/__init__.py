@@ -1,4 +1,4 @@
-"""Models for small devices: a fitted pipeline in whole numbers (`quantise`), as C (`export_c`) or Verilog."""
+"""Models for small devices: `quantise` converts a fitted pipeline; `export_c` and `export_verilog` write it."""
 
 from similia.core import attach
 

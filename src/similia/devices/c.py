@@ -49,7 +49,10 @@ def export_c(
     model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
     letters: str = "", numbers: str = "whole", overwrite: bool = False,
 ) -> Quantised:  # fmt: skip
-    """Write a fitted pipeline as C99 that gives the same codes and labels as the model that `similia.quantise` returns.
+    """Write a fitted pipeline as C99 source code, for small devices.
+
+    For each object, the C code computes the same bits (the code of the object) and the same label as the Python model
+    that `similia.quantise` returns.
 
     Four files are written: ``NAME.h`` and ``NAME.c``, which need only ``stdint.h``; ``NAME_test.c``, a program that
     checks on any machine whether C and Python agree for up to 20 objects; and ``NAME.txt``, which lists the sizes of
@@ -90,7 +93,7 @@ def export_c(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises this error, or if `name` is not a valid name in C.
+        If `similia.quantise` raises one of them, or (ValueError) if `name` is not a valid name in C.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 

@@ -67,14 +67,14 @@ class Size:
 
 @dataclass(frozen=True, repr=False)
 class Compressed:
-    """The result of `compress`: a smaller model, and the sizes (numbers of landmarks and bits) that were compared.
+    """The result of `compress`: a smaller model, and all the sizes of the model that were compared.
 
     Attributes
     ----------
     model : Pipeline
         The model of the chosen size, fitted to all objects. Give it to `similia.export_c`.
     chosen : Size
-        The chosen size, with its accuracy in cross-validation and its bytes.
+        The chosen size: the numbers of landmarks and bits, with the accuracy in cross-validation and the bytes.
     sizes : list of Size
         All sizes that were tried, the one with the fewest bytes first.
     """
@@ -108,7 +108,7 @@ def compress(
     model: Any, X: Any, y: npt.ArrayLike, *, max_loss: float = 0.01, max_bytes: int | None = None, cv: int = 5,
     random_state: RandomState = 0,
 ) -> Compressed:  # fmt: skip
-    """Find, by cross-validation, the smallest NysHD model that is about as accurate as the best one, and fit it.
+    """Find the smallest NysHD model that is about as accurate as the best one in cross-validation, and fit it.
 
     Parameters
     ----------
@@ -135,23 +135,25 @@ def compress(
     Returns
     -------
     Compressed
-        The model of the chosen size, fitted to all objects, and a list of all sizes that were tried. Whatever `model`
-        uses, the landmarks are drawn by ``"rpcholesky"`` and the projection has ``method="hadamard"``. When printed,
-        the result shows the chosen size and the sizes that are more accurate than every smaller one.
+        The model of the chosen size, fitted to all objects, and a list of all sizes that were tried. All models have
+        ``landmarks="rpcholesky"`` in `similia.Nystroem` and ``method="hadamard"`` in `similia.SignRandomProjection`,
+        even if `model` has other values. When printed, the result shows the chosen size and the sizes that are more
+        accurate than every smaller one.
 
     Raises
     ------
     TypeError
-        If `model` does not consist of these three steps, or cannot be quantised.
+        If `model` does not consist of these three steps, or `similia.quantise` cannot convert it.
     ValueError
         If a parameter is invalid, `y` has another length than `X`, or every size takes more than `max_bytes`.
 
     Notes
     -----
-    Accuracies are measured before the models are quantised; ``Quantised.loss`` measures how much quantising changes the
-    codes and labels. The accuracy of the chosen size is a little too high, because the choice was based on it. Report
-    an accuracy that you measure on objects that were not given to `compress`. With few objects, cross-validation is too
-    noisy to rank the sizes, and the chosen size may lose more than `max_loss` on new objects.
+    Accuracies are measured before the models are quantised, that is, converted to integers for a device.
+    ``Quantised.loss`` measures how much this changes the codes and labels. The accuracy of the chosen size is a little
+    too high, because the choice was based on it. Report an accuracy that you measure on objects that were not given to
+    `compress`. With few objects, cross-validation is too noisy to rank the sizes, and the chosen size may lose more
+    than `max_loss` on new objects.
 
     Examples
     --------

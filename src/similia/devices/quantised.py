@@ -70,18 +70,18 @@ _KERNELS = "Spectrum, GappyKmers, WeightedDegree, WeisfeilerLehman, RBF, and Dis
 
 @dataclass(frozen=True)
 class Loss:
-    """Agreement of a quantised model with the original, measured on some objects.
+    """Agreement of the model that `similia.quantise` returns with the original, measured on some objects.
 
     Attributes
     ----------
     n : int
         Number of objects.
     bits : float
-        Share of the bits of the codes that are equal in both models.
+        Share of the bits of the codes (the rows of bits that stand for objects) that are equal in both models.
     labels : float or None
         Share of the predicted labels that are equal in both models; None if the models predict no labels.
     before, after : float or None
-        Accuracies of the original and of the quantised model; None if no true labels were given or the models predict
+        Accuracies of the original and of the converted model; None if no true labels were given or the models predict
         no labels.
     """
 
@@ -103,7 +103,7 @@ class Loss:
 
 @dataclass(frozen=True, repr=False)
 class Quantised:
-    """A model that computes with whole numbers or float32; `similia.quantise` makes it from a fitted pipeline.
+    """A model that computes with integers or float32; `similia.quantise` makes it from a fitted pipeline.
 
     Attributes
     ----------
@@ -111,11 +111,13 @@ class Quantised:
         The pipeline that was quantised.
     input, linear, signs, prototypes
         The stages of the model, in the order in which they run. `input` turns an object into numbers, such as its
-        similarities to landmarks. `linear` turns these into coordinates, and `signs` packs the signs of projections of
-        the coordinates into a code. `prototypes` gives each class a score for the code; it is None if the pipeline
-        makes codes only. If `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` makes the
-        codes, `input` makes the same codes, and `linear` and `signs` are None. The classes of the stages are in
-        ``similia.devices.inputs`` and ``similia.devices.stages``.
+        similarities to landmarks (training objects with which all objects are compared). `linear` turns these numbers
+        into coordinates. `signs` projects the coordinates, and packs the signs of the projections into a code, the row
+        of bits that stands for the object. `prototypes` gives each class a score for the code; it is None if the
+        pipeline makes codes only. If the pipeline makes its codes with `similia.LevelEncoder`,
+        `similia.SequenceEncoder` or `similia.NGramEncoder`, then `input` turns an object into its code at once, and
+        `linear` and `signs` are None. The classes of the stages are in ``similia.devices.inputs`` and
+        ``similia.devices.stages``.
     classes_ : ndarray or None
         Labels, in the order of the scores; None if the pipeline makes codes only.
     """
@@ -129,12 +131,12 @@ class Quantised:
 
     @property
     def n_bits(self) -> int:
-        """Length of the codes."""
+        """Number of bits of a code, the row of bits that stands for an object."""
         return int((self.signs or self.input).n_bits)
 
     @property
     def in_floats(self) -> bool:
-        """Whether the model computes with float32 instead of whole numbers."""
+        """Whether the model computes with float32 instead of integers."""
         return isinstance(self.linear, FloatLinear)
 
     @property
@@ -144,12 +146,12 @@ class Quantised:
 
     @property
     def operations(self) -> dict[str, int]:
-        """Number of operations of each kind to predict the label of the longest object."""
+        """Number of operations of each kind, such as multiplications, that the label of the longest object takes."""
         return operations_of(self)
 
     @property
     def hint(self) -> str:
-        """A sentence: how many bytes ``SignRandomProjection(method="hadamard")`` would save; empty if none."""
+        """A text that says how many bytes ``SignRandomProjection(method="hadamard")`` would save; empty if none."""
         if not isinstance(self.signs, DenseSigns | FloatSigns) or self.linear is None:
             return ""
         dense = next(step for step in steps_of(self.model) if isinstance(step, SignRandomProjection))
@@ -160,7 +162,7 @@ class Quantised:
         return f"{how} ({_HOW})" if saved > 0 else ""
 
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
-        """Return the codes of n objects, packed bits of shape (n, n_bits // 8)."""
+        """Return the code of each of n objects, a row of packed bits, shape (n, n_bits // 8)."""
         return self.codes(self.input.read(X))
 
     def scores(self, X: Any) -> npt.NDArray:
@@ -176,7 +178,7 @@ class Quantised:
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare the codes, the labels and, if `y` is given, the accuracy with those of the original model.
+        """Compare this model with the original: the codes and labels of objects, and the accuracy if `y` is given.
 
         Parameters
         ----------
@@ -191,7 +193,7 @@ class Quantised:
         Raises
         ------
         ValueError
-            If an object is not valid for the model, such as a string that is too long, or `y` has another length.
+            If an object is not valid for the model, such as a string that is too long, or `X` and `y` differ in length.
         """
         y = None if y is None else check_labels(y, n_objects(X))
         before, after = self._codes_before(X), self.transform(X)
@@ -203,7 +205,10 @@ class Quantised:
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
     def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
-        """Return the codes of `objects`, which must come from ``self.input.read(X)``; `transform` takes `X` itself."""
+        """Return the codes (rows of packed bits) of n objects that ``self.input.read(X)`` has converted.
+
+        `transform` returns the same codes for the objects `X` themselves.
+        """
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found
@@ -225,7 +230,7 @@ class Quantised:
 def quantise(
     model: Any, X: Any = None, *, max_length: int | None = None, letters: str = "", numbers: str = "whole"
 ) -> Quantised:
-    """Turn a fitted pipeline into a model for small devices, which computes with whole numbers or float32.
+    """Turn a fitted pipeline into a model for small devices, which computes with integers or float32.
 
     Parameters
     ----------
@@ -246,7 +251,7 @@ def quantise(
         Objects such as the training objects. Together with the landmarks (the objects with which the model compares all
         others), they set the limits of the model: strings may hold only letters that occur in these objects, and no
         object may be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series
-        become int16. Columns of whole numbers up to 32767 stay as they are. Other columns are divided by a power of two
+        become int16. Columns of integers up to 32767 stay as they are. Other columns are divided by a power of two
         and rounded. This divisor may be below 1. It is the smallest one for which numbers twice as large as in these
         objects still fit into int16. With ``RBF`` and ``DTW``, all columns have the same divisor. `X` is required if
         one of the three encoders makes the codes and, with "whole", if the model projects your own vectors.
@@ -257,9 +262,9 @@ def quantise(
         Further letters that strings may hold. If a string holds a letter that is not allowed, Python raises an error
         and a device returns an error code.
     numbers : "whole" or "float", default="whole"
-        "whole" computes with whole numbers only; see Notes. "float" is for devices with a floating-point unit: vectors,
+        "whole" computes with integers only; see Notes. "float" is for devices with a floating-point unit: vectors,
         coordinates (the input of the projection), projections and prototypes are float32. Counts of substrings and of
-        Weisfeiler-Lehman colours, and prototypes of a classifier with `prototype_bits`, stay whole numbers. Operations
+        Weisfeiler-Lehman colours, and prototypes of a classifier with `prototype_bits`, stay integers. Operations
         have a fixed order, so a device and Python still agree bit for bit. Models with ``DTW`` or one of the three
         encoders do not allow "float".
 
@@ -282,7 +287,7 @@ def quantise(
 
     Notes
     -----
-    With ``numbers="whole"``, similarities to landmarks are whole numbers. For kernels that count substrings or colours,
+    With ``numbers="whole"``, similarities to landmarks are integers. For kernels that count substrings or colours,
     they are exact products of counts. For a distance d, they are values of exp(-gamma d) or exp(-gamma d^2), rounded to
     24 bits and interpolated in a table of at most 2051 entries. The coordinates are the product of a matrix and these
     similarities. The entries of the matrix have 16 bits, or up to 32 if 16 would change the coordinates by more than

@@ -102,16 +102,19 @@ def export_verilog(
     model: Any, folder: str | Path, X: Any = None, *, name: str = "model", max_length: int | None = None,
     letters: str = "", overwrite: bool = False,
 ) -> Quantised:  # fmt: skip
-    """Write a fitted pipeline as Verilog that gives the same codes and labels as the model from `similia.quantise`.
+    """Write a fitted pipeline as Verilog source code, for FPGAs and other chips.
+
+    For each object, the circuit computes the same bits (the code of the object) and the same label as the Python model
+    that `similia.quantise` returns.
 
     The core, ``NAME.v``, handles one object at a time and reads one number after another. If the model has a kernel,
     these numbers are the similarities of the object to the landmarks (the objects with which the model compares all
     others). The core does not compute the similarities; the C code from `export_c` does. If the model has no kernel,
-    the object is a vector, and the numbers are its entries. The core outputs the code (the bits that stand for the
-    object) byte by byte, and the label as its index in ``classes_``. The core has one multiplier and one clock, and
-    needs no vendor library. The testbench, ``NAME_tb.v``, simulates the core, and counts the objects for which the core
-    and Python differ in code or label. ``NAME_*.hex`` hold the tables of the core and of the testbench.
-    ``NAME_verilog.txt`` explains how to run the simulation, and lists sizes, clock cycles and operations.
+    the object is a vector, and the numbers are its entries. The core outputs the code byte by byte, and the label as
+    its index in ``classes_``. The core has one multiplier and one clock, and needs no vendor library. The testbench,
+    ``NAME_tb.v``, simulates the core, and counts the objects for which the core and Python differ in code or label.
+    ``NAME_*.hex`` hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to run the
+    simulation, and lists sizes, clock cycles and operations.
 
     Parameters
     ----------
@@ -134,8 +137,9 @@ def export_verilog(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises one of them; if `model` makes codes without `similia.SignRandomProjection`, or is a
-        `Quantised` model of float32; or if `name` is not a valid name in Verilog.
+        If `similia.quantise` raises one of them; (TypeError) if `model` makes codes without
+        `similia.SignRandomProjection`, or was quantised with ``numbers="float"``; or (ValueError) if `name` is not a
+        valid name in Verilog.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 

@@ -218,7 +218,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     embedding_ : Nystroem or D2KE
         The fitted embedding, `Nystroem` for a kernel and `D2KE` for a distance.
     similarity_ : callable
-        Copy of `similarity` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
+        Copy of `similarity` made by `fit`. A setting that depends on data, such as ``gamma="median"``, is replaced by
+        the number computed from the training objects.
     n_seen_ : int
         Number of training objects, from all batches.
     n_features_in_ : int
@@ -227,9 +228,9 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer objects than clusters, fewer different ones than the smallest number of clusters to
-        try, or if `similarity` counts as a kernel, but its values are
-        those of a distance: 0 between equal objects and above 0 between others.
+        In `fit`, if there are fewer objects than clusters; if there are fewer different objects than the smallest
+        number of clusters to try; or if `similarity` counts as a kernel, but its values are those of a distance: 0
+        between equal objects and above 0 between others.
 
     Warns
     -----
@@ -246,9 +247,10 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     of clusters, and chooses the largest number whose mean is within one standard error of the best mean. If all means
     are low, the objects have no clear groups.
 
-    Some numbers of clusters are always stable. A single cluster is, so 1 cannot be tried. Numbers above two thirds of
-    the size of a subsample nearly are, because most clusters hold one object, so they are left out. If each object has
-    copies, one cluster for each different object is tried too, but is chosen only if no other mean reaches 0.8.
+    Some numbers of clusters are stable for any objects. One cluster always is, so 1 cannot be tried. Numbers above two
+    thirds of the size of a subsample are left out: most of these clusters hold one object, so they are nearly stable.
+    If each object has copies, one cluster for each different object is tried too, but is chosen only if no other mean
+    reaches 0.8.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 
@@ -316,8 +318,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         """Add a batch of objects; each centre becomes the mean of all objects assigned to it in any batch.
 
         The first call is a `fit`, which chooses the landmarks, so its batch should be a random sample of a few thousand
-        objects. Old batches count as much as new ones, so centres move less with each batch. The medoid of a cluster is
-        replaced if an object of the batch is nearer to the new centre.
+        objects. Old batches count as much as new ones, so centres move less with each batch. The medoid of a cluster
+        (the object nearest to its centre) is replaced if an object of the batch is nearer to the new centre.
         """
         numbers = self._check_parameters()
         refuse_lazy(X, "partial_fit takes one batch in memory; fit takes the whole collection")
@@ -344,7 +346,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the distances of n objects to the centres, in the embedding's coordinates, shape (n, n_clusters)."""
+        """Return the distances of n objects to the centres, measured between feature vectors, shape (n, n_clusters)."""
         return self._distances(X)
 
     @lazily
@@ -362,7 +364,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     @all_at_once
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> npt.NDArray[np.int32]:
-        """Find clusters and return `labels_`."""
+        """Find clusters of n objects and return the cluster of each, shape (n,)."""
         return self.fit(X, y).labels_
 
     def score(self, X: Any, y: Any = None) -> float:

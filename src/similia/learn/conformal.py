@@ -109,8 +109,8 @@ class Conformal(BaseEstimator):
             self._check_frozen()
         elif hasattr(self.estimator, "__sklearn_tags__") and get_tags(self.estimator).input_tags.pairwise:
             raise ValueError(
-                f"estimator is {short(self.estimator)}, which reads a matrix of all pairs, and some rows are no such "
-                "matrix; give objects, and an estimator with the kernel itself, such as KernelSVC or KernelRidge"
+                f"estimator is {short(self.estimator)}, which needs a matrix of all pairs, but fit splits the objects; "
+                "give objects, and an estimator with the kernel itself, such as KernelSVC or KernelRidge"
             )
         if not _is_share(self.calibration_size):
             raise BadParameter("calibration_size", "a number above 0 and below 1", short(self.calibration_size, 80))
@@ -187,7 +187,7 @@ class Conformal(BaseEstimator):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the point predictions of `estimator_`, shape (m,)."""
+        """Return the label or number that `estimator_` predicts for each object, shape (m,); no set or interval."""
         check_fitted(self, "estimator_")
         return _one_column(self.estimator_.predict(X), n_objects(X), self.estimator_)
 
@@ -331,7 +331,11 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier to n objects and their labels `y`, and calibrate it with objects that it has not seen."""
+        """Fit the classifier to one part of n objects with labels `y`, and calibrate it with another part.
+
+        With ``method="cross"``, each fold is the other part once, and the model that `predict` uses is then fitted to
+        all objects. A frozen estimator is not fitted again, but calibrated with all objects.
+        """
         (X, n), rng = self._read(X), generator(self.random_state)
         y = checked_labels(y, n)
         self.classes_ = with_classes_of(self.estimator, y) if self._is_frozen else np.unique(y)
@@ -436,16 +440,20 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     def p_values(self, X: Any) -> Floats:
         """Return the p-value of each label for each object, shape (m, n_classes).
 
-        The p-value of a label is (c + 1) / (n + 1), where c of the n calibration objects, with their true labels, are
-        at least as strange as the object with this label. With `by_class`, only the calibration objects of this label's
-        class count. If the label is true and the method is "split", the probability of p <= t is at most t, for each t.
+        A small p-value means that the label is strange for the object (see `conformity_score`), compared with the true
+        labels of the n objects that `fit` kept for calibration. It is (c + 1) / (n + 1) if c of these objects are at
+        least as strange with their true labels as the new object is with this label. With `by_class`, only calibration
+        objects of the label's own class count. If the label is true and the method is "split", the probability of
+        p <= t is at most t, for each t.
         """
         sizes = self._sizes()
         return (self._counts(X) + 1.0) / (sizes + 1.0)
 
     @lazily
     def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
-        """Return whether each label, in the order of `classes_`, is in the set of each object, shape (m, n_classes).
+        """Return the sets of labels of m objects: True where an object's set holds a label, shape (m, n_classes).
+
+        The columns are the labels in the order of `classes_`.
 
         Parameters
         ----------
@@ -457,8 +465,8 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         ------
         ValueError
             If `coverage` is not a number between 0 and 1, or there are too few calibration objects for it. With
-            `by_class`, this is an error only if all classes have too few. If only some classes do, the labels of these
-            are in every set, and a warning names one of them.
+            `by_class`, this is an error only if all classes have too few. If only some classes do, their labels are
+            in every set, and a warning names one of them.
 
         Examples
         --------
@@ -492,7 +500,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     @offered_if(_values_by("predict_proba"))
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the probabilities of `estimator_`, shape (m, n_classes); only if it has `predict_proba`."""
+        """Return the probabilities that `estimator_` predicts, shape (m, n_classes); only if it can predict them."""
         check_fitted(self, "estimator_")
         return self._values(self.estimator_, X, "predict_proba")
 
@@ -516,10 +524,10 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
         `FrozenEstimator`: `fit` then only calibrates, with all objects that it gets. The regressor must not have seen
         these objects.
     method : {"split", "cross"}, default="split"
-        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share.
-        "cross" does so with each fold in turn: it fits a model to the other folds, and calibrates it with this fold. In
-        the literature, "cross" is called CV+ or, with ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is
-        better if there are few objects.
+        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share: the
+        errors of the model on these objects decide how wide the intervals are. "cross" does so with each fold in turn:
+        it fits a model to the other folds, and calibrates it with this fold. In the literature, "cross" is called CV+
+        or, with ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is better if there are few objects.
     conformity_score : {"absolute", "normalized"}, default="absolute"
         "absolute": the absolute difference between target and prediction; with "split", all intervals have the same
         width. "normalized": this difference divided by the standard deviation that the estimator returns from
@@ -541,8 +549,8 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
     ------
     ValueError
         In `fit`, if there are fewer than two objects (one for a frozen estimator), a target is not a finite number, a
-        parameter has a wrong value, a prediction is NaN or infinite, or a standard deviation is not positive. Also if
-        predictions are not one number for each object.
+        parameter has a wrong value, predictions are not one finite number for each object, or a standard deviation is
+        not positive.
     TypeError
         In `fit`, if ``conformity_score="normalized"`` and the estimator's `predict` does not take `return_std`.
 
@@ -584,7 +592,11 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the regressor to n objects and their numbers `y`, and calibrate it with objects that it has not seen."""
+        """Fit the regressor to one part of n objects with targets `y`, and calibrate it with another part.
+
+        With ``method="cross"``, each fold is the other part once, and the model that `predict` uses is then fitted to
+        all objects. A frozen estimator is not fitted again, but calibrated with all objects.
+        """
         (X, n), rng = self._read(X), generator(self.random_state)
         targets = checked_numbers(y, n, "ConformalRegressor")
         self.conformity_score_ = self.conformity_score

@@ -131,7 +131,10 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the parameters and fit the pipeline; the distances to the random objects must fit into memory."""
+        """Choose the parameters, and fit the pipeline to n objects with labels or numbers `y`.
+
+        The distances of these objects to the random objects of `D2KE` must fit into memory.
+        """
         if self.regression is not None and task_of(y, scoring=self.scoring) == "regression":
             found = clone(self.regression).fit(X, as_numbers(y))
             for learnt in ("cv_results_", "best_params_", "pipeline_"):
@@ -237,11 +240,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     @available_if(_learner_has("predict_proba"))
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray:
-        """Return the classifier's probabilities, shape (n, n_classes)."""
+        """Return the probability of each class for n objects, shape (n, n_classes)."""
         return self._fitted().predict_proba(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy of a classifier or R squared of a regressor, whatever `scoring` is."""
+        """Return the accuracy of a classifier or R squared of a regressor; `scoring` has no effect here."""
         return float(self._fitted().score(X, y))
 
     @property

@@ -355,7 +355,7 @@ def _grid(prior: Decomposition, noise: float | None) -> tuple[Floats, float]:
         raise ValueError(_TOO_NEGATIVE)
     if noise is not None and noise**2 * (1 + np.exp(-logs[0])) <= _LEAST_EXPLAINED * np.var(prior.y):
         remedy = "give a thousandth of the standard deviation of y"
-        raise BadParameter("noise", "larger beside the targets for this kernel", f"{noise:g}", remedy)
+        raise BadParameter("noise", "larger for this kernel and these targets", f"{noise:g}", remedy)
     return logs, step
 
 

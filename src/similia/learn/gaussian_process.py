@@ -189,16 +189,17 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         ``k(X, Y=None) -> (n, m)``, positive semi-definite: a kernel of `similia.kernels`, a combination of these, or
         `similia.pairwise` of a function. `fit` chooses a factor by which it multiplies the kernel, so the scale of the
         kernel does not matter. Of a list of kernels, such as that of `similia.kernels.suggest_kernels`, `fit` takes the
-        one with the largest evidence (the likelihood of the targets) on at most 1,000 objects, whose targets are spread
-        like those of all.
+        one with the largest evidence (the likelihood of the targets). It compares them on at most 1,000 objects, chosen
+        so that their targets are spread like those of all objects.
     parameters : dict of str to list, optional
         Parameters of the kernel and the values to try, as for scikit-learn's `ParameterGrid`: ``{"k": [2, 3, 4]}``.
         `fit` takes the combination with the largest evidence on all objects, without cross-validation.
-        If the kernel is a `Sum` or `Product`, combinations share the kernel values of the parts that they leave as they
-        are. With landmarks, all combinations are compared at the same landmarks, and the best one is then fitted with
-        landmarks of its own. For a `Sum`, ``{"weights": "auto"}`` finds the weights by the gradient of the evidence.
-        This needs a fit to all pairs of objects, and an eigendecomposition for each of 20 to 40 steps. The weights make
-        the mean k(x, x) of the training objects 1, and the weight of a part that does not help is 0.
+        If the kernel is a `Sum` or `Product`, the kernel values of a part are computed only once for all combinations
+        that do not change this part. With landmarks, all combinations are compared at the same landmarks, and the best
+        one is then fitted with landmarks of its own. For a `Sum`, ``{"weights": "auto"}`` finds the weights by gradient
+        ascent on the evidence. This works only without landmarks, and takes an eigendecomposition for each of 20 to 40
+        steps. The weights are scaled so that the mean of k(x, x) over the training objects is 1; the weight of a part
+        that does not help is 0.
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the targets. "auto" estimates it.
     n_landmarks : int, None or "auto", default="auto"
@@ -272,9 +273,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
         - there are too few targets for "integrated": fewer than five with ``noise="auto"``, fewer than two otherwise;
         - all targets are equal and `noise` is "auto";
-        - without landmarks, five Gram matrices do not fit into ``similia.config(max_memory=...)``; with open weights of
-          a sum, as many as it has parts, and six;
-        - weights are open (``"auto"``), but the kernel is no `Sum`, or there are landmarks;
+        - there are no landmarks, and five Gram matrices do not fit into ``similia.config(max_memory=...)`` (with
+          ``"weights": "auto"`` for a `Sum` of p kernels, p + 6 matrices);
+        - `parameters` holds ``"weights": "auto"``, but the kernel is no `Sum`, or there are landmarks;
         - there are several kernels and `parameters`;
         - the kernel is far from positive semi-definite: the Gram matrix has negative eigenvalues even after the
           largest variance of the noise that `fit` tries is added to its diagonal;
@@ -283,10 +284,11 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
     Notes
     -----
-    With several combinations, Gram matrices of parts are kept as long as they fit into ``config(max_memory=...)``
-    beside the five; with landmarks, the same holds for the kernel values between all objects and the landmarks. The
-    search for weights starts from equal shares of the parts in the mean k(x, x) or, if that has a larger evidence, from
-    one part almost alone. It ends in a local maximum.
+    If several combinations share a part of a `Sum` or `Product`, `fit` keeps the Gram matrix of the part, as long as it
+    fits into ``config(max_memory=...)`` together with the five matrices that every fit needs. With landmarks, it keeps
+    the kernel values between all objects and the landmarks instead. The search for weights starts from equal shares of
+    the parts in the mean k(x, x) or, if that has a larger evidence, from one part almost alone. It ends in a local
+    maximum.
 
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
@@ -340,11 +342,11 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Estimate scale, noise and parameters of the kernel for n objects with the targets `y`, n numbers.
+        """Estimate the noise, and the scale and parameters of the kernel, from n objects and their targets `y`.
 
-        `X` may be a Dask collection. With landmarks, its workers compute the features and sum over the objects; `X` is
-        read several times, so call its method ``persist`` first if reading is slow. Without landmarks, all objects are
-        loaded.
+        `X` may be a Dask collection. With landmarks, its workers compare the objects with the landmarks, and return
+        only sums over the objects. `X` is then read several times, so call its method ``persist`` first if reading is
+        slow. Without landmarks, all objects are loaded.
         """
         noise = None
         if not (isinstance(self.noise, str) and self.noise == "auto"):
@@ -474,8 +476,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         -------
         mean : ndarray of float64, shape (m,)
         std : ndarray of float64, shape (m,)
-            Only with `return_std`. The variance is the average variance within components plus the variance of their
-            means.
+            Only with `return_std`. A prediction is a mixture of distributions, the components (see `hyperparameters`).
+            Its variance is the average variance of the components plus the variance of their means.
         covariance : ndarray of float64, shape (m, m)
             Only with `return_cov`.
         """
@@ -513,13 +515,14 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         """Return the lower and the upper end of an interval for each of m objects, shape (m, 2).
 
         The target lies in the interval with the probability `coverage`, a number above 0 and below 1. The target is as
-        likely to lie below the interval as above it. `with_noise` is as for `predict_quantiles`.
+        likely to lie below the interval as above it. With ``with_noise=False``, the interval is for the noise-free
+        function instead of a noisy measurement.
         """
         outside = (1 - float(checked_coverage(coverage))) / 2
         return self.predict_quantiles(X, [outside, 1 - outside], with_noise=with_noise)
 
     def log_density(self, X: Any, y: Any) -> Floats:
-        """Return the logarithms of the predicted densities at the targets `y` of m objects, shape (m,).
+        """Return the logarithm of the predicted probability density at each target in `y` of m objects, shape (m,).
 
         Their mean over held-out objects scores the predicted means and uncertainties together; larger is better.
         """
@@ -534,8 +537,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     ) -> Floats:
         """Draw values of the function at m objects from their joint distribution, shape (m, n_samples).
 
-        Each sample comes from one component, drawn with the probabilities `weights_`. With `with_noise`, the values are
-        those of noisy measurements. Each component that is drawn takes one Cholesky factorisation of an m x m matrix.
+        A prediction is a mixture of distributions, the components (see `hyperparameters`). Each sample comes from one
+        component, drawn with the probabilities `weights_`. With ``with_noise=True``, the values are those of noisy
+        measurements. Each component that is drawn takes one Cholesky factorisation of an m x m matrix.
         """
         check_fitted(self)
         refuse_lazy(X, "a joint sample needs all objects at once; give X.compute(), or a part of it")
@@ -616,12 +620,13 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         return self._most_improving(pool, n, sign)
 
     def knowledge(self, X: Any) -> Floats:
-        """Return by how much each of `objects_` reduces the variance of the process at m objects, shape (m, n_kept).
+        """Return how much each training object tells about each of m objects, shape (m, n_kept).
 
-        A reduction is a share of the variance before training, ``scale_ * k(x, x)``. It is computed as if mean, scale
-        and noise were known, and averaged over the components. With "maximized", the entries of the row of x add up to
-        the share of the variance that training removes. A share may be negative if several of `objects_` resemble each
-        other.
+        With landmarks, the columns stand for the landmarks instead of all training objects, as in `objects_`. Entry
+        (i, j) is the share of the variance at object i, ``scale_ * k(x, x)`` before training, that object j of
+        `objects_` removes. Shares are computed as if mean, scale and noise were known, and averaged over the components
+        of the prediction (see `hyperparameters`). With "maximized", the entries of a row add up to the share that
+        training removes. An entry may be negative if several of `objects_` resemble each other.
         """
         check_fitted(self)
         n, rank = self.basis_.shape

@@ -68,8 +68,9 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     Parameters
     ----------
     kernel, parameters : callable or list of callables, dict
-        As for `GaussianProcessRegressor`, but each value of `parameters` is a list. There are always landmarks: all
-        combinations are compared at the same ones.
+        A kernel with values of its parameters to try, or a list of kernels to choose from, as for
+        `GaussianProcessRegressor`; but each value of `parameters` must be a list. All combinations are compared at the
+        same landmarks (see `n_landmarks`).
     n_landmarks : int, "auto" or None, default="auto"
         Number of landmarks, the training objects with which all objects are compared. They are chosen as by
         `similia.Nystroem` with ``landmarks="rpcholesky"``. "auto": 500, or all training objects if there are fewer.
@@ -84,7 +85,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     kernel_ : callable
         The kernel with all its parameters set.
     evidences_ : ndarray of float64, shape (n_kernels,)
-        As for `GaussianProcessRegressor`.
+        Logarithm of the evidence (the likelihood of the labels) of each kernel of a list; empty for a single kernel.
     scale_ : float
         Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` tries 11 factors
         and takes the one with the largest evidence (the likelihood of the labels).
@@ -132,9 +133,9 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose scale and parameters of the kernel for n objects with labels `y`, and approximate the posterior.
+        """Choose the kernel, its parameters and its scale for n objects with labels `y`, and fit the model to them.
 
-        `X` may be a Dask collection: its workers compute the features, and the features of all objects are then loaded.
+        `X` may be a Dask collection: its workers compute the features of the objects, and all features are then loaded.
         """
         number_of_landmarks(self.n_landmarks, 1, 1)  # raises before any work
         grid = KernelGrid(self._chosen(X, y), self.parameters)

@@ -361,7 +361,7 @@ class HDClassifier(ByPrototypes):
         classes: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Make one pass over a batch of samples, in the given order, starting from the current prototypes.
+        """Train for one pass over a batch of hypervectors (samples) in the given order; keep what was learnt before.
 
         With ``init="bundle"``, the first call adds the samples to the prototypes of their classes before the pass. With
         ``init="bundle", max_iter=0``, each call adds its samples and makes no correction, so several batches give the

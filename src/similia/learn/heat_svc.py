@@ -71,9 +71,10 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     contrast : "tune", "suggest", float or sequence of float, default="tune"
-        Contrast :math:`a = n e^{-(n-1) t}` of `similia.kernels.HypersphericalHeat`, for n columns and time t. "tune"
-        chooses among 1/4, 1/2, 1, ..., 64 (see Notes) by cross-validation; a sequence gives other values to choose
-        from. "suggest" takes the result of `similia.kernels.suggest_contrast` for the training rows.
+        How fast kernel values fall as the angle between two vectors grows: the contrast :math:`a = n e^{-(n-1) t}` of
+        `similia.kernels.HypersphericalHeat`, for n columns and time t. "tune" chooses among 1/4, 1/2, 1, ..., 64 (see
+        Notes) by cross-validation; a sequence gives other values to choose from. "suggest" takes the result of
+        `similia.kernels.suggest_contrast` for the training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse of the regularisation strength; "tune" chooses among 0.1, 1, 10 and 100.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"
@@ -111,10 +112,10 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Each s of the numbers 1/4, 1/2, ..., 64 that "tune" tries is used as the contrast if it is at most n / 4. A larger s
-    is not: all contrasts are below n, and close to n, very different times have almost the same contrast. For such an
-    s, the time t = 1 / (2 s) is tried instead. In both cases, s is about the slope of the kernel at equal vectors: its
-    derivative with respect to the cosine of the angle, at cosine 1.
+    "tune" tries the numbers s = 1/4, 1/2, ..., 64. Each s that is at most n / 4 is used as the contrast. A larger s
+    stands for the time t = 1 / (2 s) instead, because all contrasts are below n, and close to n, very different times
+    have almost the same contrast. In both cases, s is about the slope of the kernel at equal vectors: its derivative
+    with respect to the cosine of the angle, at cosine 1.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For
     probabilities, wrap the classifier in scikit-learn's `CalibratedClassifierCV`.

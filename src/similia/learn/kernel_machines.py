@@ -466,7 +466,8 @@ class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     kernel_ : callable
-        Copy of `kernel` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
+        Copy of `kernel` made by `fit`. A setting that depends on data, such as ``gamma="median"``, is replaced by the
+        number computed from the training objects.
     support_ : ndarray of int64, shape (n_support,)
         Positions of the support vectors in the training objects.
     support_objects_ : collection of n_support objects

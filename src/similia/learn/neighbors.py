@@ -205,7 +205,8 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     objects_ : collection of n objects
         The training objects, converted for the distance, for example to a `similia.objects.StringBatch`.
     distance_ : callable
-        Copy of `distance` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
+        Copy of `distance` made by `fit`. A setting that depends on data, such as ``gamma="median"``, is replaced by the
+        number computed from the training objects.
     n_samples_fit_ : int
         Number n of training objects.
     n_features_in_ : int
@@ -217,10 +218,10 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     first one in `classes_` is predicted. Results depend neither on ``similia.config(max_memory=...)`` nor on the number
     of threads.
 
-    With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of aeon and tslearn,
-    for series of any lengths and numbers of channels. The distance of aeon is ``DTW(local="sqeuclidean")``, a sum of
-    squares. That of tslearn is its square root, ``DTW(local="sqeuclidean", root=True)``. For many objects use
-    `similia.SimilaritySearch` or `similia.D2KE`.
+    With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of the libraries
+    aeon and tslearn, for series of any lengths and numbers of channels. The distance of aeon is
+    ``DTW(local="sqeuclidean")``, a sum of squares. That of tslearn is its square root,
+    ``DTW(local="sqeuclidean", root=True)``. For many objects use `similia.SimilaritySearch` or `similia.D2KE`.
 
     References
     ----------
@@ -317,7 +318,7 @@ class KNeighborsRegressor(MultiOutputMixin, ScoresParts, RegressorMixin, _KNeigh
 
 
 class NearestNeighbors(_KNeighbors):
-    r"""Exact nearest neighbours of strings, graphs, series, sets or vectors, with any distance or kernel, no labels.
+    r"""Exact search for neighbours of strings, graphs, series, sets or vectors, with any distance or kernel.
 
     Parameters
     ----------
@@ -333,9 +334,10 @@ class NearestNeighbors(_KNeighbors):
 
     Notes
     -----
-    Each object is compared with all training objects; of series under `similia.distances.DTW`, lower bounds rule most
-    out first. For many objects use `similia.SimilaritySearch`, which compares few, and for the graph of neighbours of a
-    whole collection `similia.search.knn_graph`.
+    Each object is compared with all training objects. There is one exception: for series and `similia.distances.DTW`,
+    lower bounds of the distances first rule out most training objects. For many objects, use
+    `similia.SimilaritySearch`, which compares each object with few others. For the graph of the neighbours within a
+    large collection, use `similia.search.knn_graph`.
 
     Examples
     --------
@@ -377,7 +379,7 @@ class NearestNeighbors(_KNeighbors):
         return csr_matrix((values.ravel(), indices.ravel(), starts), shape=(len(indices), self.n_samples_fit_))
 
     def radius_neighbors(self, X: Any = None, radius: float = 1.0, return_distance: bool = True) -> Any:
-        """Return the training objects within a distance of each object, nearest first.
+        """Return the training objects at a distance of at most `radius` from each object, nearest first.
 
         Parameters
         ----------

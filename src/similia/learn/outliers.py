@@ -123,7 +123,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         The training objects (for "reconstruction", only the landmarks), converted for the similarity, for example to a
         `similia.objects.StringBatch`.
     distance_ : callable
-        Copy of `similarity` made by `fit`, with settings such as ``gamma="median"`` replaced by their values.
+        Copy of `similarity` made by `fit`. A setting that depends on data, such as ``gamma="median"``, is replaced by
+        the number computed from the training objects.
     n_samples_fit_ : int
         Number of `objects_`.
     n_features_in_ : int
@@ -144,8 +145,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     Notes
     -----
     The p-value p of a new object is (c + 1) / (m + 1), where c of the m training objects are at least as strange. With
-    "neighbors", their strangeness is computed as if the new object were one of the training objects, so it may be one
-    of their neighbours. With "reconstruction", m and c count only the training objects that are not landmarks.
+    "neighbors", the strangeness of a training object is computed as if the new object belonged to the training objects,
+    and might be one of its neighbours. With "reconstruction", m and c count only the training objects that are not
+    landmarks.
 
     Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
     distribution), and that the similarity is symmetric and not fitted to the data. Then P(p <= a) <= a for each a in
@@ -189,9 +191,10 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Measure the strangeness of n >= 2 training objects, and choose `offset_`; `y` is ignored.
+        """Score n >= 2 training objects, and choose `offset_`: objects with a lower score are outliers.
 
-        If `method` is "reconstruction", `X` may be a Dask collection: the workers compare objects with the landmarks.
+        `y` is ignored. If `method` is "reconstruction", `X` may be a Dask collection: the workers compare objects with
+        the landmarks.
         """
         self._check()
         self.method_ = self.method
@@ -213,7 +216,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @offered_if(_for_new_objects)
     @lazily
     def score_samples(self, X: Any) -> Floats:
-        """Return the score of each new object, shape (m,): the negative of its strangeness, low for outliers."""
+        """Return a score for each new object, shape (m,): the lower it is, the stranger the object (see `method`)."""
         return -self._strangeness(X)[0]
 
     @offered_if(_for_new_objects)
@@ -231,7 +234,12 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @offered_if(_with_p_values)
     @lazily
     def p_values(self, X: Any) -> Floats:
-        """Return the p-values of new objects, in (0, 1], shape (m,): small for outliers; see Notes."""
+        """Return the p-values of new objects, in (0, 1], shape (m,): small for outliers.
+
+        A p-value is about the share of the training objects that are at least as strange as the new object. If the new
+        object comes from the same source as the training objects, the probability of a p-value of at most a is at most
+        a. The notes of the class give the formula and the conditions.
+        """
         strangeness, distances, indices = self._strangeness(X)
         m = len(self._calibration)
         counts = m - np.searchsorted(np.sort(self._calibration), strangeness)
@@ -243,9 +251,11 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
 
     @offered_if(_by_neighbors)
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
-        """Return the nearest training objects, as `KNeighborsClassifier.kneighbors` does; not for "reconstruction".
+        """Return the distances and indices of the nearest training objects, nearest first, both (m, n_neighbors).
 
-        By default, each object gets `n_neighbors_` neighbours.
+        By default, `n_neighbors` is `n_neighbors_`, and `X` is the training objects; then no object is its own
+        neighbour. If `return_distance` is False, only the indices are returned. With ``method="reconstruction"``, the
+        method does not exist.
         """
         check_fitted(self)
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)

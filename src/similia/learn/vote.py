@@ -57,7 +57,7 @@ class _Vote(ListParams):
 
     @property
     def voters(self) -> list[Any]:
-        """The models that vote: the fitted copies, or before `fit` the given estimators."""
+        """The models that vote: the fitted copies or, before `fit`, the given estimators."""
         return list(getattr(self, "estimators_", None) or self._given())
 
     @property

@@ -374,13 +374,13 @@ class Plan:
     size : int or None
         Number of landmarks or random objects with which each object is compared; None if an encoder was given.
     bits, cores : int
-        Number of bits of a code, and number of cores.
+        Number of bits of a code (the bits that stand for one object), and number of cores.
     evaluations : dict of str to int
         Number of kernel values or distances that each step computes: ``fit``, ``encode`` (all objects) and ``search``
         (one query). All are 0 if an encoder was given.
     flops : dict of str to float or None
-        Number of arithmetic operations of each of these steps; None if an encoder was given, or if the number for one
-        kernel value is unknown.
+        Number of arithmetic operations of each of these steps; None if an encoder was given, or if it is unknown how
+        many operations one value of the kernel or distance takes.
     bytes : dict of str to float
         Sizes in bytes: ``input`` is all objects, ``working`` the memory for one chunk of objects while they are
         encoded, ``model`` the fitted encoder, ``codes`` the codes of all objects, and ``index`` the index on disk.
@@ -418,9 +418,10 @@ class Plan:
         return sum(self.seconds[step] for step in ("fit", "encode", "index")) / 3600
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes and the total `hours` as JSON-serialisable values; ``calibration`` summarises `costs`.
+        """Return the attributes, and `hours`, as a dict of values that JSON can store.
 
-        The total is that of the steps ``fit``, ``encode`` and ``index``.
+        ``hours`` is the total of the steps ``fit``, ``encode`` and ``index``. In place of the measurements in `costs`,
+        the dict holds ``calibration``, a summary of them.
         """
         fields = {name: value for name, value in vars(self).items() if name != "costs"}
         costs = self.costs

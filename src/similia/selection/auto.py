@@ -373,8 +373,8 @@ class _Auto(BaseEstimator):
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
             Group of each object, such as a patient. Objects of one group always share a fold, and so do identical
-            objects. Without groups, texts that have at least 80 % of their words in common share a fold, too (see
-            Notes); ``groups=range(n)`` keeps only identical objects together.
+            objects. Without groups, near copies among texts share a fold, too: texts that have at least 80 % of their
+            words in common. ``groups=range(n)`` keeps only identical objects together.
         """
         seconds = None if self.budget is None else check_positive(self.budget, "budget", also=" of seconds or None")
         clock = Budget(seconds)
@@ -475,9 +475,10 @@ class _Auto(BaseEstimator):
         return self._winner[:-1].transform(self._read(X))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the score (see `scoring`) of the predictions for the m objects `X`, whose true targets are `y`.
+        """Return the score of the predictions for m objects `X` with the true labels or numbers `y`.
 
-        Each argument may be a Dask collection.
+        The parameter `scoring` sets the score; by default, it is the accuracy or, for a regressor, R squared. Each
+        argument may be a Dask collection.
         """
         scorer, model, y = get_scorer(self.scoring or self._usual), self._winner, computed(y)
         with config_context(transform_output="default"):
@@ -498,8 +499,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
     them as the time allows. Of all pipelines that there was time to compare and fit, none is clearly better in
-    cross-validation than the chosen one. The chosen one also scores at least as high as each of them that uses nearest
-    neighbours, unless it was chosen by the rule *Trust* (see Notes).
+    cross-validation than the chosen one. The chosen one also scores at least as high as any of these pipelines that
+    uses nearest neighbours, unless it was chosen by the rule *Trust* (see Notes).
 
     Parameters
     ----------
@@ -618,8 +619,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     fit.
 
     *Vote.* With few objects, chance decides which score is best, and equally good pipelines err on different objects.
-    So several candidates may vote. The best one does. So does the best candidate on each other embedding, unless it is
-    more than two standard errors behind the best one. At most `max_voters` of them vote, fewer if there is no time to
+    So several candidates may vote: the best one, and the best candidate on each other embedding, unless it is more than
+    two standard errors behind the best one. At most `max_voters` of them vote, fewer if there is no time to
     fit so many. If fewer than three remain, there is no vote. The vote is cross-validated, too, and chosen only if it
     scores higher than the best candidate.
 
