@@ -333,7 +333,7 @@ class SeriesToSets(ObjectsOut):
     time : float, default=0.0
         Weight of the position of a window in its series. With a weight above 0, the position is one more coordinate, so
         windows at different positions are less similar. This coordinate grows evenly, from 0 for the first window to
-        `time` for one that ends at the last time point. If a series has only one window, it is 0.
+        `time` for a window that ends at the last time point. If a series has only one window, the coordinate is 0.
 
     Attributes
     ----------
