@@ -107,7 +107,9 @@ class FromDistance(Kernel):
         return as_objects(self.distance, X)
 
     def features(self, X: Any, n_features: int | None = None) -> npt.NDArray[np.float64] | sp.csr_array:
-        """Return the features exp(-gamma d(x, omega_j)) / sqrt(R), one for each of the R random objects omega_j.
+        """Return explicit features whose inner products are the kernel.
+
+        For the distance d and R random objects omega_j, feature j of x is exp(-gamma d(x, omega_j)) / sqrt(R).
 
         Parameters
         ----------
@@ -334,10 +336,10 @@ class NegativeDistance(_Substitution):
     -----
     The kernel -d^p is not positive semi-definite, since its diagonal is 0. It can be *conditionally* positive
     semi-definite: c^T K c >= 0 for all coefficients c that sum to 0. This is enough for a support vector machine with
-    an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally so
-    (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin. Without one, the
-    eigenvalue of largest absolute value is negative, and `Nystroem` drops it, changes it or raises an error, depending
-    on its parameter `spectrum`. The values are float32 if the distances are.
+    an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally
+    positive semi-definite (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin.
+    Without one, the eigenvalue of largest absolute value is negative, and `Nystroem` drops it, changes it or raises an
+    error, depending on its parameter `spectrum`. The values are float32 if the distances are.
 
     References
     ----------

@@ -278,7 +278,7 @@ class ShortestPath(GraphKernel):
 
 
 class Graphlet(GraphKernel):
-    r"""Graphlet kernel: inner product of the counts of induced subgraphs on k nodes, by isomorphism class.
+    r"""Graphlet kernel: inner product of the counts of induced subgraphs on k nodes, one for each isomorphism class.
 
     Parameters
     ----------
@@ -287,7 +287,8 @@ class Graphlet(GraphKernel):
     n_samples : int or None, default=None
         Number of graphlets (induced subgraphs on k nodes) drawn from each graph. None counts all subsets of k nodes.
     sampling : {"uniform", "random_walk"}, default="uniform"
-        How to draw graphlets if `n_samples` is given; see `similia.objects.graphlets.sample_graphlets`.
+        How to draw the k nodes of a graphlet if `n_samples` is given: at random, or the first k that a random walk
+        visits. For details see `similia.objects.graphlets.sample_graphlets`.
     normalize : bool, default=False
         Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     seed : int, default=0

@@ -688,7 +688,7 @@ class WeightedDegree(StringKernel):
 
     Notes
     -----
-    Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
+    Use this kernel for aligned strings, such as DNA around splice sites. Positions count from the start of each string;
     strings of unequal length are compared over the length of the shorter one. Substrings are compared by ids: 8 bits
     for the length, and a hash of 56 bits made from position and letters. The probability that at least two of v
     different pairs (position, substring) share an id is at most about v**2 / 2**57.
