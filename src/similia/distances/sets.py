@@ -260,7 +260,7 @@ class SlicedWasserstein(ScaledDistance):
     The L directions :math:`\theta_l` are drawn uniformly from the sphere. :math:`F^{-1}_{\theta U}` is the quantile
     function of the points of U projected onto :math:`\theta`. The sets may differ in size. The triangle inequality
     holds, but d is not a metric: it is 0 for different distributions that have the same projections in all L
-    directions. For any two given distributions, random directions hide the difference in this way with probability 0.
+    directions. For any two given distributions, this happens with probability 0.
 
     Parameters
     ----------
