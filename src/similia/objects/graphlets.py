@@ -103,7 +103,7 @@ def sample_graphlets(
     small: str = "pad",
     seed: int = 0,
 ) -> npt.NDArray[np.uint64]:
-    """Draw graphlets, small induced subgraphs, from each graph, independently and with replacement.
+    """Draw graphlets (small induced subgraphs) from each graph, independently and with replacement.
 
     Parameters
     ----------
