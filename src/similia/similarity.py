@@ -91,7 +91,7 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` in the memory layout this kernel works on; `X` itself if the kernel takes any objects."""
+        """Return `X` as the type that this kernel needs, such as `StringBatch`; `X` itself if any type will do."""
         return without_none(objects_in(X))
 
     def _compared(self, X: Any) -> dict[str, str]:
@@ -110,7 +110,7 @@ class Distance(BaseEstimator):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` in the memory layout this distance works on."""
+        """Return `X` as the type that this distance needs, such as `StringBatch`."""
         return without_none(objects_in(X))
 
 
@@ -432,13 +432,13 @@ def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
 def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None) -> Pairwise:
     """Turn a Python function of two objects into a kernel of two collections.
 
-    The function must be large for similar objects. For one that is 0 for equal objects, a distance, use
-    `similia.distances.FromFunction`.
+    The function must return large values for similar objects. If it is a distance, which is 0 for equal objects, use
+    `similia.distances.FromFunction` instead.
 
     Parameters
     ----------
     function : callable
-        ``function(x, y) -> float``, positive semi-definite for methods that need a kernel in the strict sense.
+        ``function(x, y) -> float``. Methods such as support vector machines need a positive semi-definite function.
     symmetric : bool, default=True
         Whether ``function(x, y)`` always equals ``function(y, x)``. If so, the Gram matrix of n objects takes n (n + 1)
         / 2 calls instead of n^2.
@@ -450,8 +450,8 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
     Returns
     -------
     Pairwise
-        A kernel ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``. Searches of
-        neighbours use its distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        A kernel ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``. Searches
+        for neighbours use the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     Examples
     --------

@@ -197,7 +197,7 @@ def test_an_intersection_of_an_intersection_is_the_same():
     once = Intersection(Spectrum(1))
     np.testing.assert_array_equal(Intersection(once)(STRINGS), once(STRINGS))
     np.testing.assert_array_equal(MinMax(once)(STRINGS), MinMax(Spectrum(1))(STRINGS))
-    with pytest.raises(ValueError, match="since its own features are not whole numbers"):
+    with pytest.raises(ValueError, match="since its own features are not integers"):
         MinMax(Intersection(FRACTIONS))(STRINGS)
 
 
@@ -213,7 +213,7 @@ REFUSED = {
     "distance": (lambda: MinMax(sm.distances.DTW())(STRINGS), TypeError, "is a distance"),
     "columns": (lambda: MinMax()([[1, 2]], [[1, 2, 3]]), ValueError, "X has 2 columns and Y has 3"),
     "fractions": (lambda: Intersection(FRACTIONS).features(["", "A", "AC"]), ValueError,
-        r"^X\[2\] has a feature 0.707107, expected whole numbers, such as counts; similia.Nystroem"),
+        r"^X\[2\] has a feature 0.707107, expected integers, such as counts; similia.Nystroem"),
     "too many": (lambda: Intersection().features([[1, 2], [2**31, 1]]), ValueError, "X has counts that add up to"),
     "too many inside": (lambda: MinMax(Intersection())([[1e12, 1.0]]), ValueError, "X has counts that add up to 1e.12"),
     "min-max": (lambda: sm.KernelFeatures(MinMax(Spectrum())).fit(STRINGS), TypeError, "has no explicit features"),

@@ -137,8 +137,8 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     Parameters
     ----------
     estimator : scikit-learn transformer
-        It is not fitted itself. The check fits clones of it, with 0 in place of each ``random_state`` that is None,
-        even a nested one.
+        It is not fitted itself. The check fits clones of it. In these, each ``random_state`` that is None becomes 0,
+        also inside nested estimators.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -171,7 +171,8 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
     Parameters
     ----------
     encoder : scikit-learn transformer
-        The check fits only clones of it, in which every ``random_state`` that is None, even a nested one, becomes 0.
+        The check fits only clones of it. In these, each ``random_state`` that is None becomes 0, also inside nested
+        estimators.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -327,9 +328,9 @@ def check_structured_estimator(
       results (if `similia.save` refuses it because of a class of your own or of another library, the check uses
       ``pickle`` instead);
     - *containers*: the same objects in a collection of another type give the same results;
-    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator, the last two only if it transforms or
-      has a ``score``; `GridSearchCV` can set the parameters of the innermost object, such as a kernel inside the
-      estimator;
+    - *Pipeline, cross_val_score, GridSearchCV*: all three accept the estimator (the last two are tried only if it
+      has a method ``transform`` or ``score``); `GridSearchCV` can set the parameters of the innermost object, such as a
+      kernel inside the estimator;
     - *get_feature_names_out, set_output, ColumnTransformer*: each column has a name; the output can be a pandas or
       polars frame, unless it is sparse; a `ColumnTransformer` can apply the estimator to one column of a data frame.
       These laws need ``transform``; they are skipped if any method, such as ``predict``, returns a 1-D array.
@@ -337,7 +338,8 @@ def check_structured_estimator(
     Parameters
     ----------
     estimator : scikit-learn estimator
-        The check fits only clones of it, in which every ``random_state`` that is None, even a nested one, becomes 0.
+        The check fits only clones of it. In these, each ``random_state`` that is None becomes 0, also inside nested
+        estimators.
     X : list, tuple or batch (such as `similia.objects.GraphBatch`) of n objects
         At least six objects, but not many: the check fits the estimator about twenty times. If `X` is a table, the laws
         *containers* and *ColumnTransformer* are skipped.

@@ -26,7 +26,7 @@ __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, "") | _NAMES)
 
 
 def facts_table() -> dict[str, Facts]:
-    """Return a dictionary that maps the name of each built-in distance to its properties, a `Facts`.
+    """Return the mathematical properties (`Facts`) of each built-in distance, in a dictionary whose keys are the names.
 
     These properties hold for default parameters. Other parameters may change them: a window, for example, breaks the
     triangle inequality. For the properties with your parameters, read the attribute ``facts`` of an instance.

@@ -197,8 +197,10 @@ class JaroWinkler(_EditDistance):
     """Jaro-Winkler distance, in [0, 1]: compares letters at about the same position, with a bonus for a common prefix.
 
     The distance is 1 - (s + l w (1 - s)). Here s is Jaro's similarity, l the length of the common prefix (at most 4)
-    and w its weight. If s <= 0.7, there is no bonus: the distance is 1 - s. It is not a metric: "a", "aa", "ba" violate
-    the triangle inequality.
+    and w its weight. Jaro's similarity is 1 for equal strings, and lower the fewer letters match or the more of the
+    matching letters are in another order. If s <= 0.7, there is no bonus: the distance is 1 - s.
+
+    The distance is not a metric: "a", "aa", "ba" violate the triangle inequality.
 
     Parameters
     ----------

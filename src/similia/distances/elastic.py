@@ -129,8 +129,8 @@ class ERP(EditDistance):
     0, because deleting these costs nothing. With a window, the triangle inequality fails, and the attribute
     ``facts.metric`` is False.
 
-    If the best alignment deletes the first time points, aeon 1.6 returns larger values, since it sets each D(i, 0) and
-    D(0, j) to the cost of deleting the whole series.
+    If the best alignment deletes the first time points, version 1.6 of the library aeon returns larger values, since
+    it sets each D(i, 0) and D(0, j) to the cost of deleting the whole series.
 
     References
     ----------
@@ -169,7 +169,7 @@ class MSM(EditDistance):
         D(i, j) = \min\{D(i-1, j-1) + |x_i - y_j|,\; D(i-1, j) + C(x_i, x_{i-1}, y_j),\;
         D(i, j-1) + C(y_j, x_i, y_{j-1})\}
 
-    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance of series of m and n points is
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance between series of m and n points is
     D(m, n). C(a, b, b') is c if a lies between b and b', else c + min(abs(a - b), abs(a - b')). Adding the same
     constant to both series does not change the distance.
 
@@ -222,7 +222,7 @@ class TWE(EditDistance):
         D(i, j) = \min\{D(i-1, j-1) + \|x_i - y_j\| + \|x_{i-1} - y_{j-1}\| + 2\nu|i - j|,\;
         D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
 
-    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance of series of m and n points is
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance between series of m and n points is
     D(m, n). Time stamps are 1, 2, 3, ... A match costs the distance of the two points plus that of the two points
     before them, in value and in time. A deletion costs the distance from the previous point, in value and in time, plus
     lambda (`lmbda`).
@@ -232,7 +232,7 @@ class TWE(EditDistance):
     nu : float, default=0.001
         Stiffness, above 0: the cost per unit of time.
     lmbda : float, default=1.0
-        Cost of a deletion, at least 0.
+        Amount added to the cost of each deletion, at least 0.
     window : int or float, optional
         Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
         float is w as a fraction of the longer length; None means no band.
@@ -240,9 +240,9 @@ class TWE(EditDistance):
     Notes
     -----
     Without a window, TWE is a metric. With a window, the triangle inequality fails, and the attribute ``facts.metric``
-    is False. Adding the same constant to both series does not change the distance. As in Marteau and aeon,
-    x_0 = y_0 = 0; any other common value would give the same distance, since the first time points are always matched
-    with each other.
+    is False. Adding the same constant to both series does not change the distance. As in Marteau's paper and
+    the library aeon, x_0 = y_0 = 0; any other common value would give the same distance, since the first time points
+    are always matched with each other.
 
     References
     ----------
@@ -286,9 +286,9 @@ class LCSS(EditDistance):
 
     Notes
     -----
-    It is not a metric: a series has distance 0 to each of its subsequences. Here, as in aeon, points match if their
-    Euclidean distance is at most epsilon. In Vlachos et al., they match if they differ by less than epsilon in each
-    channel.
+    LCSS is not a metric: a series has distance 0 to each of its subsequences. Here, as in the library aeon, points
+    match if their Euclidean distance is at most epsilon. In Vlachos et al., they match if they differ by less than
+    epsilon in each channel.
 
     References
     ----------
@@ -319,7 +319,7 @@ class ADTW(EditDistance):
 
     .. math:: D(i, j) = \|x_i - y_j\|^2 + \min\{D(i-1, j-1),\; D(i-1, j) + \omega,\; D(i, j-1) + \omega\}
 
-    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance of series of m and n points is
+    with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance between series of m and n points is
     D(m, n). A penalty omega of 0 gives `DTW` with squared costs. A large penalty gives the squared Euclidean distance
     of two series of equal length. A window forbids long warping; the penalty only makes it expensive.
 
@@ -476,9 +476,9 @@ class DTW(ScaledDistance):
     points.
 
     A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
-    `X` is converted to the dtype of `Y`, float32 or float64, which is also the dtype of the distances. The distance
-    between two series does not depend, not even in its last bit, on the other series in the call. For lengths m and n
-    and p channels, its relative error is below (m + n + p + 1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64.
+    `X` is converted to the dtype of `Y`, float32 or float64, which is also the dtype of the distances. The other
+    series in a call do not change the distance between two series, not even in its last bit. For lengths m and n
+    and p channels, the relative error is below (m + n + p + 1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64.
     The error can be larger for nearly equal values: if a value of x and one of y differ by less than 1e-12 (float32) or
     1e-33 (float64) times the largest absolute value in both series, their difference may be inaccurate or count as 0.
 

@@ -71,15 +71,16 @@ class MMD(Distance):
     n_samples : int, default=2000
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
-        How to draw graphlets; see `similia.objects.graphlets.sample_graphlets`.
+        How to draw the nodes of a graphlet: the first ones that a random walk visits, or nodes chosen uniformly. For
+        details see `similia.objects.graphlets.sample_graphlets`.
     kernel : {"gaussian", "optical", "match", "match_iso"}, default="gaussian"
         Kernel k of two graphlets. a and b are their adjacency bits, one for each of the size (size - 1) / 2 pairs of
         nodes:
 
         - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, where :math:`|a - b|^2` counts the bits that differ;
-        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; then all that matters of a graph's graphlets is how often
-          each bit is 1, and how often each two bits are 1 in the same graphlet;
-        - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance between two histograms;
+        - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; with this kernel, d depends only on how often each bit is
+          1 in a graph's graphlets, and how often each two bits are 1 in the same graphlet;
+        - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance between the histograms of the graphlets;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
     bandwidth : float, default=1.0
         :math:`\sigma` of the Gaussian kernel.
@@ -226,6 +227,8 @@ class MMD(Distance):
 class TwoSampleResult(NamedTuple):
     """Result of `two_sample_test`.
 
+    A permutation is a random division of all objects into two collections of the original sizes.
+
     Attributes
     ----------
     statistic : float
@@ -250,15 +253,18 @@ class TwoSampleResult(NamedTuple):
 def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     r"""Estimate the squared maximum mean discrepancy (MMD^2) between the distributions of two collections.
 
+    The MMD measures how far apart two distributions are: it is the distance between their means in the feature space of
+    the kernel.
+
     Parameters
     ----------
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
     Y : sequence of m objects, or the number n if ``kernel="precomputed"``
     kernel : kernel, fitted embedding or "precomputed"
-        A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding: the kernel is then the inner product of the vectors
-        that ``transform`` returns (packed bits count as vectors of -1 and 1). With ``"precomputed"``, X is the Gram
-        matrix of all n + m objects, where the n objects of the first collection come first, and Y is n. Settings such
-        as ``gamma="median"`` are computed from all n + m objects.
+        A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, a transformer of objects to vectors: the kernel is
+        then the inner product of the vectors that ``transform`` returns (packed bits count as vectors of -1 and 1).
+        With ``"precomputed"``, X is the Gram matrix of all n + m objects, where the n objects of the first collection
+        come first, and Y is n. Settings such as ``gamma="median"`` are computed from all n + m objects.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic: the
         squared distance between the means of the two collections in the feature space of the kernel. On average, it is

@@ -158,7 +158,7 @@ class ModifiedHausdorff(_NearestPoints):
     An empty set counts as the set that holds only the origin: two empty sets have distance 0, and the distance between
     an empty set and V is the mean distance from the points of V to the origin. Distances have the dtype of the points
     of `Y` (of `X` if `Y` is not given), and a relative error of about 1e-6 in float32 and 1e-14 in float64. The
-    distance between two sets is the same, to the last bit, whatever other sets are in the call. Equal sets have
+    other sets in a call do not change the distance between two sets, not even in its last bit. Equal sets have
     distance exactly 0.
 
     References
@@ -260,7 +260,7 @@ class SlicedWasserstein(ScaledDistance):
     The L directions :math:`\theta_l` are drawn uniformly from the sphere. :math:`F^{-1}_{\theta U}` is the quantile
     function of the points of U projected onto :math:`\theta`. The sets may differ in size. The triangle inequality
     holds, but d is not a metric: it is 0 for different distributions that have the same projections in all L
-    directions. For any two given distributions, random directions hide the difference in this way with probability 0.
+    directions. For any two given distributions, this happens with probability 0.
 
     Parameters
     ----------
@@ -588,7 +588,7 @@ class Wasserstein(ScaledDistance):
     `similia.distances.SlicedWasserstein`, whose time is nearly linear in m + n.
 
     An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0.
-    The distance between two sets is the same, to the last bit, whatever other sets are in the call.
+    The other sets in a call do not change the distance between two sets, not even in its last bit.
 
     ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. For these sets and ``p=1``,
     exp(-lambda d) is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. For sets of word vectors and
@@ -621,7 +621,9 @@ class Wasserstein(ScaledDistance):
         return as_sets(X)
 
     def plan(self, x: npt.ArrayLike, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return an optimal transport plan between two sets of points; if several plans are optimal, one of them.
+        """Return an optimal transport plan: how to move the mass of one set of points onto another at the least cost.
+
+        Each set has mass 1, spread evenly over its points. If several plans are optimal, one of them is returned.
 
         Parameters
         ----------

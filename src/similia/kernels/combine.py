@@ -172,8 +172,8 @@ class Sum(_Composite):
 class Product(_Composite):
     r"""Product of kernels, :math:`K(x, y) = \prod_i K_i(x, y)`.
 
-    Two objects are similar only if they are similar under all kernels. There is no method ``features``: the feature
-    space of a product, the tensor product of the kernels' feature spaces, is too large.
+    Two objects are similar only if they are similar under all kernels. There is no method ``features``: a product
+    has too many features, one for each way to choose a feature of every kernel.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class Product(_Composite):
 
 
 class Normalized(Kernel):
-    r"""Cosine of a kernel, :math:`K(x, y) / \sqrt{K(x, x) K(y, y)}`.
+    r"""Normalised version of another kernel, :math:`K(x, y) / \sqrt{K(x, x) K(y, y)}`.
 
     An object with K(x, x) = 0 has similarity 0 to all others and, if Y is not given, 1 to itself.
 

@@ -622,9 +622,9 @@ class FeatureKernel(CountsKernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns. The feature with the 64-bit id i goes to column ``i % n_features``. Unlike Python's
-            ``hash``, ids do not change from one process to the next. Among v distinct features, about v**2 / (2
-            n_features) pairs share a column; each such pair adds an error to the kernel.
+            Number of columns. Each feature has a 64-bit id; the one with id i goes to column ``i % n_features``. Unlike
+            Python's ``hash``, ids do not change from one process to the next. Among v distinct features, about v**2 /
+            (2 n_features) pairs share a column; each such pair adds an error to the kernel.
 
         Returns
         -------
@@ -714,7 +714,7 @@ def products_with(B: Counts, normalize: bool) -> Callable[[Any], Floats | None] 
 
     The function returns the kernel values of this object with the n objects of `B`, shape (1, n), as a `FeatureKernel`
     does, or None if sums of products might not be exact. Instead of a function, None is returned if `B` has weights,
-    counts that are not whole, or `least` set.
+    counts that are not integers, or `least` set.
     """
     if B.least or B.weights is not None or not B._whole:
         return None

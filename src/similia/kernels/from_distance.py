@@ -42,8 +42,9 @@ class FromDistance(Kernel):
     .. math:: k(x, y) = \int p(\omega)\, e^{-\gamma d(x, \omega)} e^{-\gamma d(\omega, y)}\, d\omega
               \approx \frac{1}{R} \sum_{j=1}^{R} e^{-\gamma d(x, \omega_j)} e^{-\gamma d(y, \omega_j)}
 
-    for random objects :math:`\omega_1, ..., \omega_R` drawn from p. The estimate is unbiased, with variance at most
-    1 / (4 R). As an inner product of features, the kernel is positive semi-definite for any distance.
+    for random objects :math:`\omega_1, ..., \omega_R` drawn from a distribution p. The sum is an unbiased estimate of
+    the integral, with variance at most 1 / (4 R). As an inner product of features, the kernel is positive semi-definite
+    for any distance.
 
     Parameters
     ----------
@@ -106,7 +107,9 @@ class FromDistance(Kernel):
         return as_objects(self.distance, X)
 
     def features(self, X: Any, n_features: int | None = None) -> npt.NDArray[np.float64] | sp.csr_array:
-        """Return the R features exp(-gamma d(x, omega_j)) / sqrt(R), one for each random object omega_j.
+        """Return explicit features whose inner products are the kernel.
+
+        For the distance d and R random objects omega_j, feature j of x is exp(-gamma d(x, omega_j)) / sqrt(R).
 
         Parameters
         ----------
@@ -130,10 +133,11 @@ class FromDistance(Kernel):
         return sp.csr_array((F.ravel(), indices, indptr), shape=(n, n_features))
 
     def standard_error(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        """Return the standard error with which each kernel value estimates the integral, shape (n, m).
+        """Return the standard error of each kernel value, shape (n, m), due to the finite number of random objects.
 
-        A kernel value is the mean of R products; its standard error is their standard deviation divided by sqrt(R).
-        Needs R >= 2. If `objects` is a collection, its objects are treated as independent draws.
+        A kernel value is the mean of R products exp(-gamma d(x, omega)) exp(-gamma d(y, omega)), one for each random
+        object omega. The standard error is the standard deviation of these products divided by sqrt(R). R must be at
+        least 2. If `objects` is a collection, its objects are treated as independent draws.
         """
         F, G = self._features_of_both(X, Y)
         R = F.shape[1]
@@ -332,10 +336,10 @@ class NegativeDistance(_Substitution):
     -----
     The kernel -d^p is not positive semi-definite, since its diagonal is 0. It can be *conditionally* positive
     semi-definite: c^T K c >= 0 for all coefficients c that sum to 0. This is enough for a support vector machine with
-    an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally so
-    (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin. Without one, the
-    eigenvalue of largest absolute value is negative, and `Nystroem` drops it, changes it or raises an error, depending
-    on its parameter `spectrum`. The values are float32 if the distances are.
+    an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally
+    positive semi-definite (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin.
+    Without one, the eigenvalue of largest absolute value is negative, and `Nystroem` drops it, changes it or raises an
+    error, depending on its parameter `spectrum`. The values are float32 if the distances are.
 
     References
     ----------

@@ -73,7 +73,7 @@ class GappedKmers(StringKernel):
     positions : {"kept", "forgotten"}, default="kept"
         ``"kept"``: a feature is k letters and their positions in the window. ``"forgotten"``: a feature is only the k
         letters in their order; a window that contains them at several places counts once (the gappy kernel of Leslie &
-        Kuang, without decay).
+        Kuang, without a penalty for gaps).
     reverse_complement : bool, default=False
         Whether to count a gapped k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand; see
         `Spectrum`.
@@ -84,7 +84,7 @@ class GappedKmers(StringKernel):
     half_life : float, default=50
         Distance from the middle, in letters, at which the weight is about halved; only used with `center_weight`.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)).
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)).
     ignore_case : bool, default=False
         Whether to ignore case, for a to z only (not for accented or other letters).
 

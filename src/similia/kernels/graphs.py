@@ -87,7 +87,7 @@ class VertexHistogram(GraphKernel):
     Parameters
     ----------
     normalize : bool, default=False
-        Divide by sqrt(K(G, G) K(H, H)).
+        Divide K(G, H) by sqrt(K(G, G) K(H, H)).
 
     References
     ----------
@@ -120,7 +120,7 @@ class EdgeHistogram(GraphKernel):
     edge_labels : bool, default=True
         Whether to use edge labels if the graphs have them.
     normalize : bool, default=False
-        Divide by sqrt(K(G, G) K(H, H)).
+        Divide K(G, H) by sqrt(K(G, G) K(H, H)).
 
     Notes
     -----
@@ -178,7 +178,7 @@ class WeisfeilerLehman(GraphKernel):
     edge_labels : bool, default=True
         Whether to combine each neighbour's colour with the label of the edge to it, if the graphs have edge labels.
     normalize : bool, default=False
-        Divide by sqrt(K(G, G) K(H, H)).
+        Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     details : bool, default=True
         Whether to count pairs (label, detail), if the nodes have details.
 
@@ -240,7 +240,7 @@ class ShortestPath(GraphKernel):
     with_labels : bool, default=True
         Whether to compare node labels (degrees, if there are none) in addition to distances.
     normalize : bool, default=False
-        Divide by sqrt(K(G, G) K(H, H)).
+        Divide K(G, H) by sqrt(K(G, G) K(H, H)).
 
     Notes
     -----
@@ -278,7 +278,7 @@ class ShortestPath(GraphKernel):
 
 
 class Graphlet(GraphKernel):
-    r"""Graphlet kernel: inner product of the counts of induced subgraphs on k nodes, by isomorphism class.
+    r"""Graphlet kernel: inner product of the counts of induced subgraphs on k nodes, one for each isomorphism class.
 
     Parameters
     ----------
@@ -287,9 +287,10 @@ class Graphlet(GraphKernel):
     n_samples : int or None, default=None
         Number of graphlets (induced subgraphs on k nodes) drawn from each graph. None counts all subsets of k nodes.
     sampling : {"uniform", "random_walk"}, default="uniform"
-        How to draw graphlets if `n_samples` is given; see `similia.objects.graphlets.sample_graphlets`.
+        How to draw the k nodes of a graphlet if `n_samples` is given: at random, or the first k that a random walk
+        visits. For details see `similia.objects.graphlets.sample_graphlets`.
     normalize : bool, default=False
-        Divide by sqrt(K(G, G) K(H, H)).
+        Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     seed : int, default=0
         Seed of the samples. The samples of a graph do not depend on the other graphs.
 

@@ -181,12 +181,12 @@ class HypersphericalHeat(SphereKernel):
         self.zero_rows = zero_rows
 
     def gradient(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
-        r"""Return the derivative dK/dt of the kernel, shape (n_x, n_y).
+        r"""Return the derivative dK/dt of the kernel values with respect to the diffusion time t, shape (n_x, n_y).
 
-        For n columns, the derivative with respect to the contrast a is dK/dt / (-(n - 1) a). The error of the returned
-        values is below 1e-12 S, where S is an upper bound of :math:`|dK/dt|`. To compute S, write K as a series of
-        Gegenbauer polynomials in cos(angle). The polynomial of degree l, scaled to 1 at angle 0, has the weight
-        :math:`w_l`; the weights have the sum 1. Then :math:`S = \sum_l w_l |\lambda_l - \bar\lambda|`, where
+        For n columns, divide the result by -(n - 1) a to get the derivative with respect to the contrast a. The error
+        of the returned values is below 1e-12 S, where S is an upper bound of :math:`|dK/dt|`. To compute S, write K as
+        a series of Gegenbauer polynomials in cos(angle). The polynomial of degree l, scaled to 1 at angle 0, has the
+        weight :math:`w_l`; the weights have the sum 1. Then :math:`S = \sum_l w_l |\lambda_l - \bar\lambda|`, where
         :math:`\lambda_l = l (l + n - 2)` and :math:`\bar\lambda = \sum_l w_l \lambda_l`.
 
         Examples

@@ -113,16 +113,16 @@ class Intersection(_OfFeatures, FeatureKernel):
     TypeError
         When called, if `kernel` has no explicit features.
     ValueError
-        When called, if a feature is negative, NaN or above 1e150. The method `features` also raises this error if a
-        feature is not a whole number.
+        When called, if a feature is negative, NaN or above 1e150. The method `features` also raises a ValueError if a
+        feature is not an integer.
 
     Notes
     -----
     **Features.** For counts, K is also an inner product: a feature f of count c becomes c features (f, 1), ..., (f, c),
     each of count 1. The method `features` returns them, so `similia.KernelFeatures` and a linear model train with this
-    kernel in linear time. The number of these features of an object is the sum of its counts, and all counts must be
-    whole numbers. A ``Sum`` multiplies the features of each kernel by the square root of its weight, so this root must
-    be a whole number, too.
+    kernel in linear time. An object has as many of these features as its counts add up to, and all counts must be
+    integers. A ``Sum`` multiplies the features of each kernel by the square root of its weight, so this root must be an
+    integer, too.
 
     **Optimal assignment.** `WeisfeilerLehman` refines the colours of nodes in h rounds. For nodes u and v of two
     graphs, let s(u, v) be the number of rounds t = 0, ..., h after which u and v have equal colours; t = 0 stands for
@@ -149,8 +149,9 @@ class Intersection(_OfFeatures, FeatureKernel):
         self.normalize = normalize
 
     def features(self, X: Any, n_features: int = 2**20) -> sp.csr_array:
-        """Return explicit features: a feature f of `kernel` with count c becomes (f, 1), ..., (f, c), each of value 1.
+        """Return explicit features whose inner products are this kernel, shape (n, n_features).
 
+        A feature f that `kernel` counts c times in an object becomes c features (f, 1), ..., (f, c), each of value 1.
         With `normalize`, each row is then divided by its norm.
         """
         X = self.as_objects(X)
@@ -158,7 +159,7 @@ class Intersection(_OfFeatures, FeatureKernel):
         fractional = counts.values != np.rint(counts.values)
         if fractional.any():
             remedy = "similia.Nystroem makes vectors of any kernel"
-            raise _bad_feature(counts, fractional, "whole numbers, such as counts", remedy)
+            raise _bad_feature(counts, fractional, "integers, such as counts", remedy)
         return super().features(X, n_features)
 
 
@@ -250,7 +251,7 @@ def features_of(kernel: Any, X: Any) -> Counts:
     norms = counts.squared_norms
     if counts.least:
         if not counts._whole:
-            raise ValueError(f"{kernel!r} has no explicit features, since its own features are not whole numbers")
+            raise ValueError(f"{kernel!r} has no explicit features, since its own features are not integers")
         counts = counts.unary
     if counts.weights is not None:
         counts = Counts(counts.offsets, counts.ids, counts.values * np.sqrt(counts.weights))

@@ -24,13 +24,13 @@ from similia.objects.sequences import offsets_of
 
 @state(radius=count(most=100))  # RDKit takes time for each, however small the molecule
 class Morgan(FeatureKernel):
-    r"""Morgan kernel: inner product of the counts of atoms' neighbourhoods (ECFP without folding).
+    r"""Morgan kernel: inner product of the counts of atoms' neighbourhoods, as in ECFP fingerprints.
 
     .. math:: K(x, y) = \sum_a c_a(x) \, c_a(y),
 
     where c_a(x) is the number of times that the neighbourhood a occurs in x. Each atom has a neighbourhood for each r =
     0, ..., `radius`: the atoms and bonds within r bonds of the atom. If several neighbourhoods consist of the same
-    bonds, RDKit counts only one of them.
+    bonds, RDKit counts only one of them. Counts are not folded to a fixed number of bits.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Morgan(FeatureKernel):
         neighbours, isotope, ring membership. "features" (FCFP): the role of the atom (donor, acceptor, aromatic,
         halogen, basic, acidic).
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)).
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)).
 
     Raises
     ------

@@ -51,8 +51,8 @@ class Propagation(GraphKernel):
     Parameters
     ----------
     n_iter : int, default=4
-        Number of steps. The corresponding parameters of GraKeL and NysHD (see `similia.recipes.nyshd`) are larger by 1,
-        since they count the terms of the sum over t.
+        Number of steps. The corresponding parameters of the library GraKeL and of NysHD (see
+        `similia.recipes.nyshd`) are larger by 1, since they count the terms of the sum over t.
     bin_width : float or "auto", default="auto"
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes. A width of 1 suits attributes of unit
         variance, which `similia.objects.AttributeScaler` makes.
@@ -66,7 +66,7 @@ class Propagation(GraphKernel):
         For attributes only. False projects all attributes of a node to one number, as Neumann et al. do. True bins each
         attribute separately, as GraKeL and NysHD do; two nodes then match only if all their attributes share a bin.
     normalize : bool, default=False
-        Divide by sqrt(K(G, G) K(H, H)).
+        Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
         Seed of u_t and beta_t. It must be an integer, so that every call uses the same numbers. The features of a graph
         do not change from one process to the next.
@@ -74,7 +74,7 @@ class Propagation(GraphKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range; if labels are propagated and `metric` is one for attributes, or the
+        When called, if a parameter is out of range; if `metric` is for attributes and labels are propagated, or the
         reverse; if labels are propagated and `per_dimension` is True; if required attributes are missing, NaN or
         infinite; or if the weight of an edge is negative or NaN.
 

@@ -47,7 +47,7 @@ class GlobalAlignment(Kernel):
         Gaussian. Series whose lengths differ by T or more have similarity 0. The cost is O(T max(m, n)) instead of
         O(m n).
     normalize : bool, default=True
-        Divide by sqrt(k(x, x) k(y, y)).
+        Divide k(x, y) by sqrt(k(x, x) k(y, y)).
 
     Notes
     -----
@@ -94,7 +94,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs, out=logs)
 
     def log_values(self, X: Any, Y: Any = None) -> Array:
-        """Return log k(x, y), shape (n, m); -inf if `triangular` allows no alignment."""
+        """Return the logarithms of the kernel values, shape (n, m); -inf where `triangular` allows no alignment."""
         A, B = as_series_pair(X, Y)
         how, half = self._how()
         left = in_units(A, half, "bandwidth")

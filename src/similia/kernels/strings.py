@@ -341,7 +341,7 @@ class Spectrum(StringKernel):
     k : int or pair of ints, default=3
         Length of the substrings. A pair such as ``(1, 5)`` counts substrings of all lengths from 1 to 5.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)).
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
         Whether to count a k-mer and its reverse complement as one feature, for DNA or RNA of unknown strand. Replacing
         x or y by its reverse complement then does not change K(x, y). A pairs with T, C with G, and an ambiguous IUPAC
@@ -438,7 +438,8 @@ class Words(StringKernel):
     """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
 
     A word is a maximal run of letters, digits and underscores; everything else separates words. The cost is linear in
-    the total length of the texts. In addition, each word takes n steps for each n, so 1 + 2 + 3 steps for ``n=(1, 3)``.
+    the total length of the texts. In addition, forming a sequence of n words takes n steps: with ``n=(1, 3)``, that is
+    1 + 2 + 3 steps for each word.
 
     Parameters
     ----------
@@ -448,7 +449,7 @@ class Words(StringKernel):
     min_letters : int, default=2
         Minimum number of characters of a word; shorter words are dropped before sequences are formed.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)).
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)).
     ignore_case : bool, default=False
         Whether to ignore case, for a to z only (not for accented or other letters).
 
@@ -517,7 +518,7 @@ class GappyKmers(StringKernel):
         If True, u and v are one feature, whatever the gap between them. If False, each size of the gap gives a feature
         of its own.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)).
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)).
 
     Examples
     --------
@@ -565,7 +566,7 @@ class Mismatch(StringKernel):
     alphabet : str or bytes, default="ACGT"
         The letters. Substrings with any other character (N in DNA) are skipped. Use ``"acgt"`` for lower-case DNA.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)).
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)).
     reverse_complement : bool, default=False
         Whether to count a k-mer and its reverse complement as one feature, as in `Spectrum`. The alphabet must contain
         the complement of each letter.
@@ -683,11 +684,11 @@ class WeightedDegree(StringKernel):
     degree : int, default=5
         Length of the longest substring, at most 255.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)).
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)).
 
     Notes
     -----
-    Use this kernel for aligned strings, such as windows around a site. Positions count from the start of each string;
+    Use this kernel for aligned strings, such as DNA around splice sites. Positions count from the start of each string;
     strings of unequal length are compared over the length of the shorter one. Substrings are compared by ids: 8 bits
     for the length, and a hash of 56 bits made from position and letters. The probability that at least two of v
     different pairs (position, substring) share an id is at most about v**2 / 2**57.

@@ -29,17 +29,19 @@ _WIDTHS = (0.5, 1.0, 2.0)  # of the bandwidth for series
 
 
 def suggest_kernels(X: Any) -> list[Kernel]:
-    """Suggest kernels for objects, from which `similia.GaussianProcessRegressor` chooses by the evidence.
+    """Suggest kernels that suit the objects `X`, for a learner that chooses among several.
 
-    All are positive semi-definite, and their values do not grow with the size of the objects. They differ in what they
-    see: long or short stretches of strings, neighbourhoods or distances in graphs, wide or narrow similarity.
+    `similia.GaussianProcessRegressor`, for example, takes the kernel of such a list under which the training targets
+    are most probable. All are positive semi-definite, and their values do not grow with the size of the objects. They
+    compare different properties: long or short substrings, neighbourhoods or distances in graphs. For vectors,
+    series and sets, they differ in the distance at which objects no longer count as similar.
 
     Parameters
     ----------
     X : collection of n objects
-        Strings, a batch of `similia.objects.as_strings`, `as_graphs`, `from_smiles`, `as_series` or `as_sets`, or a
-        matrix or table of numbers. SMILES in a list count as strings; for kernels of molecules, give the batch of
-        ``from_smiles(smiles)``.
+        Strings; a batch that `similia.objects.as_strings`, `as_graphs`, `from_smiles`, `as_series` or `as_sets`
+        returns; or a matrix or table of numbers. SMILES in a list count as strings; for kernels of molecules, give the
+        batch that ``from_smiles(smiles)`` returns.
 
     Returns
     -------

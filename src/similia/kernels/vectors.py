@@ -81,7 +81,10 @@ class RBF(Kernel):
         return check_vectors(X)
 
     def decided(self, X: Any) -> RBF:
-        """Return this kernel with ``gamma="median"`` replaced by its value for the vectors `X`."""
+        """Return a copy of this kernel in which ``gamma="median"`` is replaced by its value for the vectors `X`.
+
+        If `gamma` is a number already, return this kernel itself.
+        """
         if self.gamma != "median":
             return self
         return RBF(suggest_gamma(_euclidean, as_objects(self, X), 1000), self.scale)
@@ -144,7 +147,8 @@ class Optical(Kernel):
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
-        Divide by sqrt(K(x, x) K(y, y)). K is then (1 + c^2) / 2, where c is the cosine of the angle between x' and y'.
+        Divide K(x, y) by sqrt(K(x, x) K(y, y)). The result is (1 + c^2) / 2, where c is the cosine of the angle between
+        x' and y'.
         Without bias, a zero vector has kernel 0 with all others and 1 with itself.
 
     Raises
@@ -342,9 +346,9 @@ class MeanMap(Kernel):
     each point has the same relative frequency in both. An empty set has kernel 0 with every set.
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
-    whose points are far apart has a small norm. K(U, V) is the same, to the last bit, whatever other sets are in the
-    call. The exception is a k that depends on other points, such as ``RBF(gamma="median")`` in a direct call, outside
-    an estimator: its gamma depends on all points of `X`.
+    whose points are far apart has a small norm. The other sets in a call do not change K(U, V), not even in its last
+    bit, unless k itself depends on the other points. For example, if you call this kernel with
+    ``RBF(gamma="median")`` yourself, gamma depends on all points of `X`; inside an estimator it is fixed by `fit`.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 
@@ -372,7 +376,12 @@ class MeanMap(Kernel):
         return as_sets(X)
 
     def decided(self, X: Any) -> MeanMap:
-        """Return this kernel with settings of `ground` such as ``gamma="median"`` replaced by their values for `X`."""
+        """Return a copy of this kernel whose settings no longer depend on the data.
+
+        Settings of `ground`, the kernel between single points, are fixed to the values that they take for the points of
+        all sets in `X`. For example, ``gamma="median"`` becomes a number. If there is no such setting, return this
+        kernel itself.
+        """
         check_kernel(self.ground, "ground")
         sets = as_objects(self, X)
         points = Distributed(sets.lazy(_points)) if isinstance(sets, Distributed) else _points(sets)

@@ -38,7 +38,10 @@ _MOST_SUBSETS = 2 * 10**8  # limit for one graph, and for the graphs between two
 
 
 class Patterns(NamedTuple):
-    """The distinct graphlet codes (see `sample_graphlets`) of each of n graphs, and how often each code was found.
+    """The distinct graphlet codes of each of n graphs, and how often each code was found.
+
+    A graphlet is a small induced subgraph. Its code is an integer with one bit for each pair of its nodes, which is 1
+    if an edge joins them; see `sample_graphlets` for the order of the bits.
 
     Attributes
     ----------
@@ -63,7 +66,8 @@ class Patterns(NamedTuple):
 class CanonicalForms(NamedTuple):
     """Isomorphism classes of the graphs on k nodes, as returned by `canonical_forms`.
 
-    The code of a graph is an integer of D = k (k - 1) / 2 bits, one for each pair of nodes; see `sample_graphlets`.
+    The code of a graph is an integer of D = k (k - 1) / 2 bits, one for each pair of nodes. The bit is 1 if an edge
+    joins the two nodes; see `sample_graphlets` for the order of the bits.
 
     Attributes
     ----------
@@ -99,7 +103,7 @@ def sample_graphlets(
     small: str = "pad",
     seed: int = 0,
 ) -> npt.NDArray[np.uint64]:
-    """Draw graphlets, small induced subgraphs, from each graph, independently and with replacement.
+    """Draw graphlets (small induced subgraphs) from each graph, independently and with replacement.
 
     Parameters
     ----------
@@ -131,9 +135,9 @@ def sample_graphlets(
     Notes
     -----
     Some walks rarely reach new nodes, for example if `flyback` is near 1. To bound the time, a walk that is not
-    finished after 64 steps jumps to an unvisited node. Each such node is drawn with the probability that the walk,
-    had it continued, would have reached it before any other unvisited node. So jumps do not change the distribution of
-    the graphlets. Another 64 steps may follow, and so on.
+    finished after 64 steps jumps to an unvisited node. This node is drawn at random, with the same probabilities as if
+    the walk had gone on until it reached an unvisited node. So jumps do not change the distribution of the graphlets.
+    Another 64 steps may follow, and so on.
 
     References
     ----------
@@ -181,8 +185,8 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
     Returns
     -------
     Patterns
-        A named tuple. The distinct codes of row i are ``codes[offsets[i]:offsets[i + 1]]``, and the same slice of
-        `counts` says how often each occurs.
+        A named tuple p. The distinct codes of row i are ``p.codes[p.offsets[i]:p.offsets[i + 1]]``, and the same slice
+        of ``p.counts`` says how often each occurs.
 
     Examples
     --------
@@ -230,8 +234,8 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     Returns
     -------
     Patterns
-        A named tuple. The distinct codes of graph i are ``codes[offsets[i]:offsets[i + 1]]``, and the same slice of
-        `counts` says how often each was found. A graph with fewer than `size` nodes has no codes.
+        A named tuple p. The distinct codes of graph i are ``p.codes[p.offsets[i]:p.offsets[i + 1]]``, and the same
+        slice of ``p.counts`` says how often each was found. A graph with fewer than `size` nodes has no codes.
 
     Examples
     --------
@@ -283,7 +287,7 @@ def unpack_graphlets(codes: npt.ArrayLike, size: int) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     codes : array-like of uint64, shape (n,)
-        Codes as `sample_graphlets` returns them.
+        Codes of graphlets (small induced subgraphs), as `sample_graphlets` returns them.
     size : int
         Number of nodes of each graphlet, 2 to 11.
 
@@ -331,7 +335,8 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
 def canonical_forms(size: int) -> CanonicalForms:
     """Return the isomorphism class of each graph on `size` nodes.
 
-    Graphs are given by their codes (see `sample_graphlets`).
+    A graph is represented by its code, an integer with one bit for each pair of nodes. The bit is 1 if an edge joins
+    the two nodes; see `sample_graphlets` for the order of the bits.
 
     Parameters
     ----------
@@ -341,11 +346,13 @@ def canonical_forms(size: int) -> CanonicalForms:
     Returns
     -------
     CanonicalForms
-        Read-only arrays, computed once and cached.
+        A named tuple of two read-only arrays, which are computed once for each size. ``table[code]`` is the number of
+        the class of the graph with this code, and ``representatives`` holds the smallest code of each class.
 
     Notes
     -----
-    The table has an entry for each of the 2**(size (size - 1) / 2) codes: 2**21 at size 7, but 2**28 at size 8.
+    The array ``table`` has an entry for each of the 2**(size (size - 1) / 2) codes. These are 2**21 entries for size 7;
+    size 8 would need 2**28.
 
     Examples
     --------

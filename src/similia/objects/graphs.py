@@ -242,7 +242,7 @@ def read_tudataset(
     target: Literal["labels", "attributes"] | None = None,
     edge_weight: int | None = 0,
 ) -> tuple[GraphBatch, npt.NDArray[Any] | None]:
-    """Read a collection of graphs in TUDataset format.
+    """Read a collection of graphs in the text format of TUDataset (https://chrsmrrs.github.io/datasets).
 
     Parameters
     ----------

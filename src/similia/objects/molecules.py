@@ -29,7 +29,7 @@ _BOND_TYPES = {"-": "SINGLE", "=": "DOUBLE", "#": "TRIPLE", ":": "AROMATIC"}
 
 
 def from_smiles(smiles: Any, *, hydrogens: bool = False, details: bool = True) -> GraphBatch:
-    """Convert molecules from SMILES to graphs.
+    """Convert molecules from SMILES, a notation of molecules as text, to graphs.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ def series_from_long(
 
 
 def from_aeon(X: Any) -> SeriesBatch:
-    """Convert time series from aeon's formats, which put channels first.
+    """Convert time series from the formats of the library aeon, which put channels before time points.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def from_aeon(X: Any) -> SeriesBatch:
 
 
 def from_sktime(X: Any) -> SeriesBatch:
-    """Convert time series from sktime's panel formats.
+    """Convert time series from the formats of the library sktime for panels (collections of series).
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def from_sktime(X: Any) -> SeriesBatch:
 
 
 def from_tslearn(X: Any) -> SeriesBatch:
-    """Convert time series from tslearn's format: time first, padded with NaN.
+    """Convert time series from the format of the library tslearn: time before channels, padded with NaN.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class FromColumn(ObjectsOut):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the objects as an array of shape (n,), or `X` itself if it has one axis."""
+        """Return the objects in a table of one column as an array of shape (n,); return other collections unchanged."""
         n = at_least_one(X)
         shape = tuple(getattr(X, "shape", (n,)))
         if len(shape) == 1:
@@ -141,7 +141,7 @@ class AttributeScaler(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the mean and standard deviation of each node attribute; raise if the graphs have no attributes."""
+        """Learn the mean and standard deviation of each node attribute; raise ValueError if the graphs have none."""
         attributes = self._attributes(as_graphs(X))
         # Powers of two bring each attribute near 1, so that squares are neither 0 nor infinite.
         exponents = np.frexp(np.abs(attributes).max(axis=0, initial=0.0))[1]
@@ -284,7 +284,7 @@ class GraphToSets(ObjectsOut):
         return self
 
     def transform(self, X: Any) -> SetBatch:
-        """Return the sets of the graphs `X`; their points have float64 coordinates."""
+        """Return a set of points for each graph of `X`; coordinates are float64."""
         check_fitted(self)
         graphs = as_graphs(X)
         nodes = _averaged(graphs, self._of_nodes(graphs), self.n_iter)
@@ -333,7 +333,7 @@ class SeriesToSets(ObjectsOut):
     time : float, default=0.0
         Weight of the position of a window in its series. With a weight above 0, the position is one more coordinate, so
         windows at different positions are less similar. This coordinate grows evenly, from 0 for the first window to
-        `time` for one that ends at the last time point. If a series has only one window, it is 0.
+        `time` for a window that ends at the last time point. If a series has only one window, the coordinate is 0.
 
     Attributes
     ----------
@@ -361,7 +361,7 @@ class SeriesToSets(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the number of channels; raise if a series of `X` is shorter than a window."""
+        """Learn the number of channels; raise ValueError if a series of `X` is shorter than a window."""
         check_positive_int(self.length, "length")
         check_positive_int(self.step, "step")
         check_positive(self.time, "time", zero=True)
@@ -370,7 +370,7 @@ class SeriesToSets(ObjectsOut):
         return self
 
     def transform(self, X: Any) -> SetBatch:
-        """Return the sets of windows of the series `X`, in the dtype of the series."""
+        """Return a set of points for each series of `X`, one point for each window, in the dtype of the series."""
         check_fitted(self)
         batch = as_series(X)
         check_finite(batch)
