@@ -317,7 +317,7 @@ def check_structured_estimator(
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
     - *unfitted, empty, labels*: methods raise ``NotFittedError`` before `fit`; for an empty collection they raise a
-      ``ValueError`` whose message says that it is empty (if `X` is a table, an output without rows will do instead); if
+      ``ValueError`` whose message says that it is empty (or, if `X` is a table, return an output without rows); if
       `y` has fewer targets than `X` has objects, `fit` of a predictor raises ``ValueError`` (clusterers and outlier
       detectors may ignore targets);
     - *rows, repeatable, permutation, batches, one by one*: each object gets one row of output, and this row depends
@@ -340,8 +340,8 @@ def check_structured_estimator(
     estimator : scikit-learn estimator
         The check fits only clones of it. In these, each ``random_state`` that is None becomes 0, also inside nested
         estimators.
-    X : list, tuple or batch (such as `similia.objects.GraphBatch`) of n objects
-        At least six objects, but not many: the check fits the estimator about twenty times. If `X` is a table, the laws
+    X : list, tuple, batch (such as `similia.objects.GraphBatch`) or table (2-D array or data frame) of n objects
+        At least six objects, but not many: the check fits the estimator about twenty times. For a table, the laws
         *containers* and *ColumnTransformer* are skipped.
     y : array-like of shape (n,), optional
         Class labels, at least three of each class, or targets of a regression. Classifiers and regressors need them.

@@ -577,7 +577,8 @@ class Mismatch(StringKernel):
     ------
     ValueError
         When called, if a parameter is out of range; if a k-mer has more than 100,000 similar k-mers; or if
-        `ignore_case` is False and a string has letters of the alphabet only in the other case ("acgt" for "ACGT").
+        `ignore_case` is False, and a string has no letter of the alphabet but would have some if case were ignored
+        (such as "acgt" with the alphabet "ACGT").
 
     Notes
     -----

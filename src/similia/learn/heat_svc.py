@@ -96,8 +96,8 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
         ``contrast``, ``t``, ``C``, and mean and standard deviation of the accuracy over the folds (``mean_test_score``
         and ``std_test_score``), for all candidates; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
-        The fitted kernel. If `contrast_` is at most n / 4, its parameter `contrast` is `contrast_`. Otherwise its
-        parameter `t` is `t_`, and `contrast` keeps its default, which has no effect.
+        The fitted kernel. If `contrast_` is at most n / 4, it was made with ``contrast=contrast_``, otherwise with
+        ``t=t_``.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
@@ -113,8 +113,8 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     Notes
     -----
     "tune" tries the numbers s = 1/4, 1/2, ..., 64. Each s that is at most n / 4 is used as the contrast. A larger s
-    stands for the time t = 1 / (2 s) instead, because all contrasts are below n, and close to n, very different times
-    have almost the same contrast. In both cases, s is about the slope of the kernel at equal vectors: its derivative
+    stands for the time t = 1 / (2 s) instead: contrasts cannot reach n, and very different times have almost the same
+    contrast if it is close to n. In both cases, s is about the slope of the kernel at equal vectors: its derivative
     with respect to the cosine of the angle, at cosine 1.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For

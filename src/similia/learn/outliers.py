@@ -254,8 +254,8 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         """Return the distances and indices of the nearest training objects, nearest first, both (m, n_neighbors).
 
         By default, `n_neighbors` is `n_neighbors_`, and `X` is the training objects; then no object is its own
-        neighbour. If `return_distance` is False, only the indices are returned. With ``method="reconstruction"``, the
-        method does not exist.
+        neighbour. If `return_distance` is False, only the indices are returned. A detector with
+        ``method="reconstruction"`` has no `kneighbors`.
         """
         check_fitted(self)
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)

@@ -222,7 +222,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     """Count the graphlets of each graph: the subgraphs induced by all its subsets of `size` nodes.
 
     Graphlets are counted by their code, an integer with one bit for each pair of nodes; see `sample_graphlets`. The
-    nodes of a graphlet are numbered here in their order in the graph.
+    nodes of a graphlet keep the order that they have in the graph, so isomorphic graphlets can have different codes.
 
     Parameters
     ----------

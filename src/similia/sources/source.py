@@ -198,8 +198,8 @@ class Objects:
     columns : sequence of str
         Columns of a table that hold the objects: their names, or their positions if the table has no header.
     rows : ndarray of int, shape (n,), optional
-        Position of each object in the file, counted from 0: its row in a table or an ``.npz``, its line in a text file
-        (empty lines do not count), or its molecule in a ``.smi`` or SDF file.
+        Position of each object in the file, counted from 0: among the rows of a table or an ``.npz``, the lines of a
+        text file that are not empty, or the molecules of a ``.smi`` or SDF file.
     """
 
     source: str
@@ -484,8 +484,8 @@ class Chunk:
     lines : ndarray of int, shape (stop - start,), optional
         For a text file: number of the line in which each object begins. Lines are counted from 1, including empty ones.
     rows : ndarray of int, shape (stop - start,), optional
-        Position of each object in the file, counted from 0: its row in a table, its line in a text file (empty lines do
-        not count), or its molecule in a ``.smi`` or SDF file.
+        Position of each object in the file, counted from 0: among the rows of a table, the lines of a text file that
+        are not empty, or the molecules of a ``.smi`` or SDF file.
     """
 
     objects: Any
