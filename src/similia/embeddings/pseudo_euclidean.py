@@ -48,6 +48,8 @@ _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # range of distances whose squa
 class PseudoEuclidean(ComparesObjects, Transformer):
     """Embed objects in a pseudo-Euclidean space that reproduces their distances.
 
+    In such a space, differences in some coordinates lower the distance of two vectors instead of raising it (see
+    Notes). So it can reproduce distances that no Euclidean space has.
     Parameters
     ----------
     distance : callable or "precomputed"
@@ -145,8 +147,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their distances.
-
+        """Choose the landmarks (all training objects by default), and decompose their matrix of squared distances.
         `X` holds n objects. If the distance is precomputed, `X` is their (n, n) distance matrix.
         """
         self._fit(X)
