@@ -255,7 +255,7 @@ class GeneralizedNystroemPCA(Transformer):
         return out
 
     def transform_chunks(self, X: Any) -> Iterator[npt.NDArray[np.floating]]:
-        """Yield the projections of rows as `transform` returns them, chunk by chunk, for data that exceed memory.
+        """Yield what `transform` returns, chunk by chunk, for data that do not fit into memory.
 
         If `X` is an iterable of chunks, this yields an array of shape (n_rows, n_components) for each chunk; any other
         source is cut into chunks first.

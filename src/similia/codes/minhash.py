@@ -102,7 +102,7 @@ class MinHash(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : similia.kernels.Intersection
-        The kernel sum of min(f(x), f(y)) over all features f of `kernel`. Settings of `kernel` that depend on the
+        The kernel that adds up min(f(x), f(y)) over all features f of `kernel`. Settings of `kernel` that depend on the
         training objects have the values that `fit` found.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.

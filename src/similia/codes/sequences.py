@@ -109,8 +109,9 @@ class NGramEncoder(SeededEncoder):
 
     Notes
     -----
-    If a bit is 1 in half of the vectors, there is no majority: the code then has the bit of a random vector, which
-    `seed_` determines. The empty string has no n-grams, so its counts are 0 and its bits are those of this vector.
+    If a bit is 1 in exactly half of the vectors, there is no majority: the code then takes this bit from a random
+    vector, which `seed_` determines. The empty string has no n-grams, so its counts are 0 and its bits are those of
+    this vector.
 
     References
     ----------
