@@ -571,7 +571,8 @@ class D2KE(ComparesObjects, Transformer):
         """Draw the random objects, and compute gamma if it is "median" or a multiple, such as "4*median".
 
         Features fall with distance d like ``exp(-gamma d)``. Of `y`, only the length is checked.
-        If `X` is a Dask collection, a custom sampler receives it as an object with ``len(X)`` and ``X.take(indices)``.
+        If `X` is a Dask collection, a sampler of your own, given as `objects`, receives it as an object with ``len(X)``
+        and ``X.take(indices)``.
         """
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)

@@ -133,7 +133,7 @@ class Hydra(TimeShares):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random convolution kernels for series with the channels of `X` and the length of its longest series."""
+        """Draw random convolution kernels that suit the number of channels of the series `X` and the largest length."""
         n_groups = check_positive_int(self.n_groups, "n_groups")
         n_kernels = check_positive_int(self.n_kernels, "n_kernels")
         rng = generator(self.random_state)

@@ -373,8 +373,8 @@ class IntervalQuantiles(TimeShares):
 
         This column holds the second of four quantiles of an interval: differences 0 to 13, one of 4 intervals into
         which the first differences of channel 0 are cut. "(1/4 later)" means intervals that begin half an interval
-        later. In other names, "points" stands for the series itself, and "second differences" for these.
-        "frequencies" stands for the Fourier transform; its intervals are named by cycles per `length_` points.
+        later. In other names, "points" stands for the series itself, and "frequencies" for its Fourier transform, whose
+        intervals are named by cycles per `length_` points.
         """
         check_fitted(self)
         self._check_parameters()

@@ -82,8 +82,8 @@ class KernelFeatures(ComparesObjects, Transformer):
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs. It is
         empty if the kernel compares the same parts of any objects, as kernels of strings do. `fit_transform` sets it
-        unless the objects are a Dask collection; `fit` sets it only in some cases (see there). `transform` raises an
-        error if the kernel would compare other parts of the new objects.
+        unless the objects are a Dask collection; `fit` sets it only for graphs and for kernels made of other kernels.
+        `transform` raises an error if the kernel would compare other parts of the new objects.
 
     Notes
     -----
