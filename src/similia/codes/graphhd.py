@@ -84,8 +84,7 @@ class GraphHDEncoder(SeededEncoder):
     Two nodes are joined by one edge if there is an arc between them, in one direction or in both. Self-loops get no
     edge vector: the product ``v * v`` would be the same for every node. But PageRank follows self-loops, and it follows
     an arc only in its direction. If a bit is 1 in exactly half of the edge vectors, there is no majority: the code then
-    takes this bit from a fixed random vector. A graph without edges has all its bits from this vector; its counts are
-    0.
+    takes this bit from a fixed random vector. A graph without edges has all its bits from this vector, and counts of 0.
 
     References
     ----------

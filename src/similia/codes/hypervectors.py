@@ -307,8 +307,8 @@ class HypervectorEncoder(Transformer):
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Return the hypervectors (long codes) of n objects, in the form that the parameter `output` names.
 
-        The objects are of the same kind as in `fit`.
-        Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits).
+        Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits). The
+        objects are of the same kind as in `fit`.
         """
         check_fitted(self)
         self._check_parameters()

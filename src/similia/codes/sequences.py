@@ -261,6 +261,7 @@ class SequenceEncoder(RangeEncoder):
 
         Levels are equidistant values from `low_` to `high_`; `transform` encodes each value as the nearest level. If
         `low` is None, `low_` is the smallest value of each channel of `X`. If `high` is None, `high_` is the largest.
+
         `X` holds time series in any form that `similia.objects.as_series` accepts.
         """
         self._learn(X, _finite_values, "channels")

@@ -207,6 +207,7 @@ class LevelEncoder(RangeEncoder):
 
         Levels are equidistant numbers from `low_` to `high_`; `transform` encodes each number as the nearest level. If
         `low` is None, `low_` is the smallest number of each feature of `X`. If `high` is None, `high_` is the largest.
+
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """
         self._learn(X, _numbers, "features")
