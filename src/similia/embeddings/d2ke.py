@@ -129,6 +129,7 @@ class RandomSeries(RandomObjects):
     """Random series for `D2KE`: independent normal values; the length is drawn uniformly.
 
     `similia.D2KE` turns each object into a vector by its distances to such random objects.
+
     Parameters
     ----------
     length : int or (int, int), default=(2, 25)
@@ -187,6 +188,7 @@ class RandomSets(RandomObjects):
     """Random sets for `D2KE`: independent points, uniform on a sphere; their number is drawn uniformly, too.
 
     `similia.D2KE` turns each object into a vector by its distances to such random objects.
+
     Parameters
     ----------
     size : int or (int, int), default=(3, 15)
@@ -295,6 +297,7 @@ class Mosaics(RandomObjects):
     """Random objects for `D2KE`, assembled from pieces of training objects; any number can be drawn.
 
     `similia.D2KE` turns each object into a vector by its distances to such random objects.
+
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
     keep the typical letters and values of each position. Labels are not used. Where positions matter, D2KE needs
@@ -571,6 +574,7 @@ class D2KE(ComparesObjects, Transformer):
         """Draw the random objects, and compute gamma if it is "median" or a multiple, such as "4*median".
 
         Features fall with distance d like ``exp(-gamma d)``. Of `y`, only the length is checked.
+
         If `X` is a Dask collection, a sampler of your own, given as `objects`, receives it as an object with ``len(X)``
         and ``X.take(indices)``.
         """
