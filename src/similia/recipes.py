@@ -60,7 +60,8 @@ def nyshd(
         model has `predict_proba`. To get this method with "perceptron" or "averaged", call
         ``model.set_params(classifier__probability=True)`` before `fit`.
     init : {"zeros", "bundle"}, default="zeros"
-        Prototypes before the first pass over the training codes; see `HDClassifier`. Not used by "ridge".
+        Prototypes before the first pass over the training codes: zeros, or the sum of the codes of each class
+        ("bundle"). Not used by "ridge".
     max_iter : int, default=20
         Maximum number of passes of `HDClassifier` over the training codes. Not used by "ridge".
 
@@ -133,9 +134,9 @@ def d2ke(
         1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
     task : {"classification", "regression", "auto"}, default="classification"
         "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`:
-        regression if the targets are numbers and either some are not whole, or there are more than 20 different values,
-        with fewer than 5 objects each on average. Before `fit`, scikit-learn treats the model as a classifier and
-        stratifies its folds by whole numbers. To cross-validate a regression of whole numbers, set "regression".
+        regression if the targets are numbers and either some are not integers, or there are more than 20 different
+        values, with fewer than 5 objects each on average. Before `fit`, scikit-learn treats the model as a classifier
+        and stratifies its folds by integer targets. To cross-validate a regression of integers, set "regression".
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
         the one that `task` and `C` describe. Each ``random_state`` in it that is None gets a seed drawn from
@@ -149,7 +150,8 @@ def d2ke(
     -------
     similia.Pipeline or D2KESearch
         A pipeline with the steps ``d2ke``, ``scaler`` and ``learner``. It is wrapped in a `D2KESearch` if `gamma` or
-        `C` is "tune", if `objects` holds out training objects, or if `task` is "auto" and no `estimator` is given.
+        `C` is "tune", if `objects` is ``Representatives(hold_out=True)``, or if `task` is "auto" and no `estimator` is
+        given.
 
     References
     ----------
@@ -206,8 +208,9 @@ def graphlet_optical(
     n_samples : int, default=2000
         Number of graphlets drawn from each graph.
     n_components : int or None, default=2000
-        Number of optical features, the squared absolute values of random complex projections. They approximate the
-        optical kernel. None: the exact features of this kernel, which are fewer (120 for `size=6`) and not random.
+        Number of optical features, the squared absolute values of random complex projections. Their inner products
+        estimate a kernel, `similia.kernels.Optical`. None: the exact features of this kernel, which are fewer (120 for
+        `size=6`) and not random.
     classifier : {"linear", "rbf"}, default="linear"
         An SVM on the averages: linear, as in [1]_, or with a Gaussian kernel, which is often better.
     random_state : int, numpy Generator or RandomState, optional
@@ -341,8 +344,8 @@ def heat_svm(
     Parameters
     ----------
     contrast, C : "tune", "suggest", float or sequence of float, default="tune"
-        Values to try; "tune" tries a grid, see `HeatSVC`. "suggest", only for `contrast`, computes a value from the
-        training rows.
+        Values to try by cross-validation; "tune" tries a grid, see `HeatSVC`. "suggest", only for `contrast`, computes
+        one value from the training rows instead.
     random_state : int, numpy Generator or RandomState, optional
         Seed for shuffling the rows before they are split into folds.
     mapping : {"auto", "sqrt", "projection"} or None, default="auto"

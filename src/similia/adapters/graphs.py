@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class GraKeLKernel(Kernel):
-    """A kernel of GraKeL; create one with `from_grakel`.
+    """A graph kernel of the library GraKeL; create one with `from_grakel`.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class GraKeLKernel(Kernel):
 
 
 def from_grakel(kernel: Any, *, use: str = "labels", normalize: bool | None = None) -> GraKeLKernel:
-    """Turn a kernel of GraKeL into a kernel of similia.
+    """Turn a graph kernel of the library GraKeL into a kernel of similia.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class _SeriesDistance(_OfSeries, Distance):
 
 
 class AeonDistance(_SeriesDistance):
-    """A distance of aeon; create one with `from_aeon`.
+    """A time series distance of the library aeon; create one with `from_aeon`.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class AeonDistance(_SeriesDistance):
 
 
 class TslearnDistance(_SeriesDistance):
-    """A distance of tslearn; create one with `from_tslearn`.
+    """A time series distance of the library tslearn; create one with `from_tslearn`.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class TslearnDistance(_SeriesDistance):
 
 
 class TslearnKernel(_OfSeries, Kernel):
-    """The global alignment kernel of tslearn; create one with `from_tslearn`.
+    """The global alignment kernel, which compares time series, of the library tslearn; create one with `from_tslearn`.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class TslearnKernel(_OfSeries, Kernel):
 
 
 def from_aeon(distance: Any = "dtw", *, symmetric: bool = True, **params: Any) -> AeonDistance:
-    """Turn a distance of aeon into a distance of similia.
+    """Turn a time series distance of the library aeon into a distance of similia.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def from_aeon(distance: Any = "dtw", *, symmetric: bool = True, **params: Any) -
 
 
 def from_tslearn(function: Any = "dtw", *, symmetric: bool = True, **params: Any) -> TslearnDistance | TslearnKernel:
-    """Turn a distance or kernel of tslearn into one of similia.
+    """Turn a time series distance or kernel of the library tslearn into one of similia.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ _KINDS = {
 
 
 class POTDistance(Forwarded, Distance):
-    """An optimal-transport distance of POT; create one with `from_pot`, which describes the parameters.
+    """An optimal-transport distance of the library POT; create one with `from_pot`, which describes the parameters.
 
     Parameters
     ----------
@@ -175,7 +175,9 @@ def from_pot(
     symmetric: bool = True,
     **params: Any,
 ) -> POTDistance:
-    """Turn an optimal-transport distance of POT into a distance of similia.
+    """Turn a distance of the library POT (Python Optimal Transport) into a distance of similia.
+
+    Optimal transport compares two point sets or histograms by the least cost of moving the mass of one onto the other.
 
     Parameters
     ----------

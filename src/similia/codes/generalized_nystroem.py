@@ -54,16 +54,18 @@ class GeneralizedNystroemPCA(Transformer):
     n_components : int
         Number of directions (principal components).
     sample_fraction : float or int, default=0.05
-        Fraction of the rows to sample (float), or number of rows (int). A float samples at least ``4 * n_components``
-        rows (all rows if there are fewer); an int samples at least `n_components` rows, one more if `center`.
+        Fraction of the rows to sample (float), or number of rows (int). If this gives too few rows, more are sampled:
+        for a float, at least ``4 * n_components`` (all rows if there are fewer); for an int, at least `n_components`,
+        or ``n_components + 1`` if `center` is True.
     feature_fraction : float or int, default=0.3
-        Fraction of the features to sample (float), or number of features (int). A float samples at least ``1.5 *
-        n_components`` features (all features if there are fewer); an int samples at least `n_components` features.
+        Fraction of the features to sample (float), or number of features (int). If this gives too few features, more
+        are sampled: for a float, at least ``1.5 * n_components`` (all features if there are fewer); for an int, at
+        least `n_components`.
     sampling : {"uniform", "norm"}, default="uniform"
         ``"uniform"`` draws rows and features without replacement, and reads only the sampled rows. ``"norm"`` is the
         algorithm ConstantTimeSVD of Drineas et al.: it draws rows, then features of the drawn rows, with replacement
         and with probabilities proportional to their squared norms. It reads all rows several times, so it does not
-        accept streams.
+        accept sources that can be read only once (see Notes).
     center : bool, default=True
         Whether to subtract the mean of the sampled rows (with ``sampling="norm"``, of all rows). If the data lie far
         from the origin and are not centred, the first direction is close to that of their mean, and all rows have the
@@ -113,10 +115,10 @@ class GeneralizedNystroemPCA(Transformer):
     accumulates P = C^T W (`truncation` defines C and W) in one pass over the rows. P is a float64 matrix of shape
     (n_features, number of sampled features). Both ways give the same subspace up to rounding. But with P, `fit` keeps
     only some of the sampled rows, and rotates the directions to the principal axes of these. `fit` cannot use P in
-    three cases: with `truncation`, with ``sampling="norm"``, and for a stream if `sample_fraction` is an integer. In
-    these cases, it raises an error if the sampled rows do not fit. If `fit` computes P from float32 data, it raises an
-    error if the `n_components`-th singular value of W is at most 0.0014 times the largest. A singular value as small as
-    this may consist of rounding errors.
+    three cases: with `truncation`; with ``sampling="norm"``; and, if `sample_fraction` is an integer, for an iterable
+    or a stream, whose number of rows is not known in advance. In these cases, it raises an error if the sampled rows do
+    not fit. If `fit` computes P from float32 data, it raises an error if the `n_components`-th singular value of W is
+    at most 0.0014 times the largest. A singular value as small as this may consist of rounding errors.
 
     **Precision.** The directions are products of the sampled rows and the singular vectors of W. For dense float32
     rows, `fit` computes these products in float32, or in float64 if the `n_components`-th singular value of W is below
@@ -179,15 +181,17 @@ class GeneralizedNystroemPCA(Transformer):
         Parameters
         ----------
         X : array, sparse matrix, row-addressable object, path, or iterable of chunks; shape (n, n_features)
-            See "Sources" in the notes of the class.
+            The data. A path is that of a ``.npy`` or ``.parquet`` file. An object that is not an array, such as a
+            dataset of h5py or zarr, needs a `shape` and access to its rows. Chunks are 2-D arrays of rows; a stream
+            of vectors from `similia.sources.open_stream` works like an iterable of chunks.
         y : ignored
 
         Raises
         ------
         ValueError
-            If the sample has fewer than `n_components` usable directions, a sampled row holds NaN or infinity, or
-            neither the sample nor the matrix P (see "Memory" in the notes of the class) fits into memory. The message
-            suggests values that work.
+            If the sample has fewer than `n_components` usable directions; if a sampled row holds NaN or infinity; or if
+            the sample takes more than half of ``similia.config(max_memory=...)``, and `fit` cannot compute a matrix of
+            products instead that takes less. If other values of parameters help, the message suggests them.
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
@@ -206,9 +210,9 @@ class GeneralizedNystroemPCA(Transformer):
         """Add a chunk of rows to the sample and recompute the directions.
 
         After the last chunk, the result equals that of `fit` on all rows with the same integer `random_state`, bit for
-        bit. The kept rows must fit into half of ``similia.config(max_memory=...)``. A model that was fitted by `fit`,
-        copied or loaded keeps no rows, so it cannot continue: `partial_fit` raises an error. It also raises one with
-        ``sampling="norm"``.
+        bit. The model keeps the rows that may still be in the sample; they must fit into half of
+        ``similia.config(max_memory=...)``. `partial_fit` raises an error for a model that has no such rows because it
+        was fitted by `fit`, copied or loaded. It also raises an error with ``sampling="norm"``.
 
         Parameters
         ----------
@@ -236,10 +240,10 @@ class GeneralizedNystroemPCA(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Project the n rows of `X`, in any form that `fit` takes, onto the directions; return shape (n, n_components).
+        """Project rows onto the directions, the rows of `components_`; return shape (n, n_components).
 
-        The dtype is that of `components_`: float32 if `fit` saw float32 data, else float64. The result for a row
-        depends only on that row and the fitted model, bit for bit.
+        `X` holds n rows in any form that `fit` takes. The dtype is that of `components_`: float32 if `fit` saw float32
+        data, else float64. The result for a row depends only on that row and the fitted model, bit for bit.
         """
         self._check_columns(X)
         source = self._open_like_fit(X)
@@ -251,7 +255,7 @@ class GeneralizedNystroemPCA(Transformer):
         return out
 
     def transform_chunks(self, X: Any) -> Iterator[npt.NDArray[np.floating]]:
-        """Project rows block by block, for sources `X` that do not fit into memory.
+        """Yield what `transform` returns, chunk by chunk, for data that do not fit into memory.
 
         If `X` is an iterable of chunks, this yields an array of shape (n_rows, n_components) for each chunk; any other
         source is cut into chunks first.

@@ -50,7 +50,9 @@ _BYTES = 128  # bytes of working memory per node or arc
 
 @state(fits=lambda state, sizes: 0 <= state["damping"] < 1, damping="number", n_iter=count(least=1))
 class GraphHDEncoder(SeededEncoder):
-    """Encode a graph as the bitwise majority or the sum of its edge vectors, which depend on PageRank (GraphHD).
+    """Encode a graph as the majority or the sum of random vectors, one for each edge (GraphHD).
+
+    The vector of an edge depends on the ranks of its two nodes by PageRank.
 
     Parameters
     ----------
@@ -81,8 +83,8 @@ class GraphHDEncoder(SeededEncoder):
 
     Two nodes are joined by one edge if there is an arc between them, in one direction or in both. Self-loops get no
     edge vector: the product ``v * v`` would be the same for every node. But PageRank follows self-loops, and it follows
-    an arc only in its direction. Where the majority is tied, it takes the bit of a fixed random vector. A graph without
-    edges has the bits of this vector; its counts are 0.
+    an arc only in its direction. If a bit is 1 in exactly half of the edge vectors, there is no majority: the code then
+    takes this bit from a fixed random vector. A graph without edges has all its bits from this vector, and counts of 0.
 
     References
     ----------

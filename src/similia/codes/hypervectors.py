@@ -305,9 +305,10 @@ class HypervectorEncoder(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Return the hypervectors of n objects, of the same kind as in `fit`, in the form that `output` asks for.
+        """Return the hypervectors (long codes) of n objects, in the form that the parameter `output` names.
 
-        Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits).
+        Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits). The
+        objects are of the same kind as in `fit`.
         """
         check_fitted(self)
         self._check_parameters()
@@ -342,7 +343,7 @@ class SeededEncoder(HypervectorEncoder):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the seed; `X` and `y` are not read."""
+        """Draw `seed_`, which determines all random vectors; `X` and `y` are not read."""
         self._check_parameters()
         self.seed_ = int(generator(self.random_state).integers(2**63))
         return self

@@ -187,7 +187,10 @@ class ITQ(_CentredSigns):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn mean and rotation from `X`, finite vectors of shape (n, n_bits), of which at least two must differ."""
+        """Learn the mean that is subtracted from vectors and the matrix that rotates them before signs are taken.
+
+        `X` holds finite vectors, shape (n, n_bits), of which at least two must differ.
+        """
         n_bits = check_n_bits(self.n_bits)
         max_iter = check_positive_int(self.max_iter, "max_iter", minimum=0)
         tol = check_positive(self.tol, "tol", zero=True)

@@ -102,17 +102,18 @@ class MinHash(ComparesObjects, Transformer):
     Attributes
     ----------
     kernel_ : similia.kernels.Intersection
-        The kernel that computes minima of the features of `kernel`. Settings of `kernel` that depend on the training
-        objects have the values that `fit` found.
+        The kernel that adds up min(f(x), f(y)) over all features f of `kernel`. Settings of `kernel` that depend on the
+        training objects have the values that `fit` found.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs.
         `transform` raises an error if the kernel would compare other parts of the new objects.
     scale_ : float
-        Factor by which features are multiplied before each is rounded at random, up or down, to a count. A feature of
-        count c gives the object c elements, and each hash picks one element of the object. If all counts are rounded to
-        0, one feature gives one element. `fit` takes at most 256 training objects, leaves out those without features,
-        and computes m, the median of the sums of their features. `scale_` is 1 if these features are whole numbers and
-        m is at most 64 * n_hashes. Otherwise it is the power of two for which ``m * scale_`` is 4 to 8 times n_hashes.
+        Factor by which features are multiplied before each is rounded at random, up or down, to a count. Hashes work on
+        sets: an object becomes a set that holds c elements for each feature of count c, and each hash picks one element
+        of the set. If an object has features, but all its counts are 0, its set holds one element for one of them.
+        `fit` takes at most 256 training objects, leaves out those without features, and computes m, the median of the
+        sums of their features. `scale_` is 1 if these features are integers and m is at most 64 * n_hashes. Otherwise
+        it is the power of two for which ``m * scale_`` is 4 to 8 times n_hashes.
     seed_ : int
         Seed of all hashes.
 
@@ -145,7 +146,7 @@ class MinHash(ComparesObjects, Transformer):
 
     If features are rounded (``scale_ != 1``), the rounding adds an error of about sqrt(k) / (10 n) to the estimate,
     where k is the number of features of an object. The error is a hundred times larger for an object whose features add
-    up to 1% of the median sum.
+    up to 1% of the median m (see `scale_`).
 
     All objects without features have the same code, whose similarity to any other code is 0 on average.
 
@@ -192,7 +193,10 @@ class MinHash(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> MinHash:
-        """Draw the seed, and choose the scale from at most 256 objects, evenly spaced in the collection `X`."""
+        """Draw `seed_`, the seed of all hashes, and compute `scale_` from at most 256 objects of the collection `X`.
+
+        These objects are evenly spaced in `X`. `scale_` multiplies features before they are rounded to counts.
+        """
         n_hashes, bits = check_positive_int(self.n_hashes, "n_hashes"), check_positive_int(self.bits, "bits")
         if bits > 8:
             raise BadParameter("bits", "an integer from 1 to 8", str(bits))

@@ -109,8 +109,9 @@ class NGramEncoder(SeededEncoder):
 
     Notes
     -----
-    Where a majority is tied, it takes the bit of a random vector, which `seed_` determines. The empty string has no
-    n-grams, so its counts are 0 and its bits are those of this random vector.
+    If a bit is 1 in exactly half of the vectors, there is no majority: the code then takes this bit from a random
+    vector, which `seed_` determines. The empty string has no n-grams, so its counts are 0 and its bits are those of
+    this vector.
 
     References
     ----------
@@ -195,7 +196,7 @@ class SequenceEncoder(RangeEncoder):
         What `transform` returns for each series: the bitwise majority of the vectors of its n-grams, packed ("bits"),
         or their sum, in which bit 1 counts as +1 and bit 0 as -1 ("counts").
     random_state : int, Generator, RandomState or None
-        Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
+        Seed or generator from which `fit` draws `levels_`, `roles_` and `ties_`.
 
     Attributes
     ----------
@@ -256,9 +257,10 @@ class SequenceEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random vectors of levels (of values) and roles (of channels), and find the range of the levels.
+        """Find the range of each channel, and draw random vectors: one for each level and one for each channel.
 
-        If `low` is None, `low_` is the smallest value of each channel of `X`; `high_` likewise is the largest.
+        Levels are equidistant values from `low_` to `high_`; `transform` encodes each value as the nearest level. If
+        `low` is None, `low_` is the smallest value of each channel of `X`. If `high` is None, `high_` is the largest.
 
         `X` holds time series in any form that `similia.objects.as_series` accepts.
         """

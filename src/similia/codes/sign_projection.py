@@ -193,7 +193,10 @@ class SignRandomProjection(SignEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> SignRandomProjection:
-        """Draw directions for the number of features of `X`, an array of finite numbers of shape (n, n_features)."""
+        """Draw the random directions onto which `transform` projects vectors.
+
+        The directions depend only on the number of features of `X`, finite numbers of shape (n, n_features).
+        """
         n_bits = check_n_bits(self.n_bits)
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {self.method!r}")

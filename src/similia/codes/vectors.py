@@ -144,11 +144,11 @@ class LevelEncoder(RangeEncoder):
         smallest and the largest value of the feature in `fit`. Numbers outside this range are clipped to it.
     output : {"bits", "counts"}, default="bits"
         How `transform` combines the vectors of the numbers in a row: "bits" returns their bitwise majority, packed, and
-        "counts" returns their sum, n_bits whole numbers. The vector of a number is the product of two vectors of ±1
-        (bit 1 is +1, bit 0 is -1): that of its level, and the role, a random vector of its feature. If there is only
-        one feature, the role is not used: the vector of a number is that of its level.
+        "counts" returns their sum, n_bits integers. Each level and each feature has a random vector of ±1 (bit 1 is +1,
+        bit 0 is -1). The vector of a number is the product of two: that of its level and that of its feature. If there
+        is only one feature, it is the vector of the level alone.
     random_state : int, Generator, RandomState or None
-        Seed or generator from which `fit` draws levels, roles and the vector that breaks ties.
+        Seed or generator from which `fit` draws `levels_`, `roles_` and `ties_`.
 
     Attributes
     ----------
@@ -203,9 +203,10 @@ class LevelEncoder(RangeEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random vectors of levels (of numbers) and roles (of features), and find the range of the levels.
+        """Find the range of each feature, and draw random vectors: one for each level and one for each feature.
 
-        If `low` is None, `low_` is the smallest number of each feature of `X`; `high_` likewise is the largest.
+        Levels are equidistant numbers from `low_` to `high_`; `transform` encodes each number as the nearest level. If
+        `low` is None, `low_` is the smallest number of each feature of `X`. If `high` is None, `high_` is the largest.
 
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """
@@ -316,7 +317,10 @@ class FractionalPowerEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random frequencies and phases; `X` holds finite vectors, shape (n, n_features)."""
+        """Draw the random frequencies and phases that map vectors to angles.
+
+        The draws depend only on the number of features of `X`, finite vectors of shape (n, n_features).
+        """
         self._check_parameters()
         self.n_features_in_ = check_vectors(example_of(X)).shape[1]
         self._learn_columns(X)

@@ -180,7 +180,7 @@ class RandomConvolutions(TimeShares):
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of the series.
     difference_kernels_ : DilatedKernels or None
-        The same for the first differences of the series; None if the family is ``"minirocket"``.
+        Dilations, biases and channels of the convolutions of first differences; None if the family is ``"minirocket"``.
 
     Raises
     ------
@@ -248,7 +248,11 @@ class RandomConvolutions(TimeShares):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the kernels; `X` is a collection of series in any form that `similia.objects.as_series` accepts."""
+        """Choose dilations, channels and biases of the convolution kernels from series of `X`, at most 1024.
+
+        The dilation of a kernel is the step between the points that it reads; its biases are the thresholds with which
+        its output is compared. `X` is a collection of series in any form that `similia.objects.as_series` accepts.
+        """
         if self.family not in FAMILIES:
             raise BadParameter("family", " or ".join(map(repr, FAMILIES)), repr(self.family))
         multi = self.family == "multirocket"

@@ -128,6 +128,8 @@ class RandomStrings(RandomObjects):
 class RandomSeries(RandomObjects):
     """Random series for `D2KE`: independent normal values; the length is drawn uniformly.
 
+    `similia.D2KE` turns each object into a vector by its distances to such random objects.
+
     Parameters
     ----------
     length : int or (int, int), default=(2, 25)
@@ -184,6 +186,8 @@ class RandomSeries(RandomObjects):
 
 class RandomSets(RandomObjects):
     """Random sets for `D2KE`: independent points, uniform on a sphere; their number is drawn uniformly, too.
+
+    `similia.D2KE` turns each object into a vector by its distances to such random objects.
 
     Parameters
     ----------
@@ -292,6 +296,8 @@ class Representatives(RandomObjects):
 class Mosaics(RandomObjects):
     """Random objects for `D2KE`, assembled from pieces of training objects; any number can be drawn.
 
+    `similia.D2KE` turns each object into a vector by its distances to such random objects.
+
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
     keep the typical letters and values of each position. Labels are not used. Where positions matter, D2KE needs
@@ -361,8 +367,9 @@ class Mosaics(RandomObjects):
 class Mixture(RandomObjects):
     """Random objects for `D2KE` from several samplers in turn: the first of each, then the second of each, and so on.
 
-    Different kinds of random objects capture different properties. If cross-validation cannot tell which of two kinds
-    is better, a mixture of both is safer than one kind alone.
+    `similia.D2KE` turns each object into a vector by its distances to random objects; a sampler draws these. Different
+    kinds of random objects capture different properties. If cross-validation cannot tell which of two kinds is better,
+    a mixture of both is safer than one kind alone.
 
     Parameters
     ----------
@@ -564,9 +571,12 @@ class D2KE(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random objects and compute gamma; `y` is used only to check its length.
+        """Draw the random objects, and compute gamma if it is "median" or a multiple, such as "4*median".
 
-        If `X` is a Dask collection, a custom sampler receives it as an object with ``len(X)`` and ``X.take(indices)``.
+        Features fall with distance d like ``exp(-gamma d)``. Of `y`, only the length is checked.
+
+        If `X` is a Dask collection, a sampler of your own, given as `objects`, receives it as an object with ``len(X)``
+        and ``X.take(indices)``.
         """
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)
@@ -593,14 +603,14 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the vectors of n objects, shape (n, R), float32 if the distances are, else float64."""
+        """Return vectors of n objects, with a column for each random object; float32 if distances are, else float64."""
         check_fitted(self)
         D = self.distances(X)
         return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit to objects and embed them; see `fit` and `transform`."""
+        """Draw the random objects and return the vectors of the objects `X`, as `fit` and then `transform` do."""
         if isinstance(self.objects, Representatives) and self.objects.hold_out:
             raise ValueError(
                 "Representatives(hold_out=True) takes objects out of training, which a step of a pipeline cannot do; "
@@ -610,7 +620,7 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
-        """Return the distances from n objects to ``random_objects_[start:]``, shape (n, R - start).
+        """Return the distances from n objects to ``random_objects_[start:]``, one column for each random object.
 
         After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
         """
@@ -624,7 +634,11 @@ class D2KE(ComparesObjects, Transformer):
         return self._cached_distances()(self.distance_, X, objects)[:, : R - start]
 
     def features(self, D: npt.ArrayLike) -> npt.NDArray[np.floating]:
-        """Turn distances to the random objects, shape (n, R), into features of the same shape, as `transform` does."""
+        """Return ``exp(-gamma_ * D) / sqrt(R)``: the features of n objects, given their distances to R random objects.
+
+        `D` holds distances to all random objects, shape (n, R), as the method `distances` returns them. `transform`
+        computes the same features from the objects themselves.
+        """
         check_fitted(self)
         return exp_features(np.array(check_vectors(D, "D", self._n_features_out)), self.gamma_)
 
@@ -639,8 +653,8 @@ class D2KE(ComparesObjects, Transformer):
         n_components : int
             New total number of random objects; a number below the current one raises ValueError.
         X : collection of objects, optional
-            The training objects, needed only by `Representatives`, by `Mosaics` and by samplers of your own that use
-            them.
+            The training objects. They are needed only if random objects are drawn from them (`Representatives`) or
+            assembled from pieces of them (`Mosaics`), or if a sampler of your own uses them.
         """
         check_fitted(self)
         had = self._n_features_out

@@ -74,8 +74,8 @@ class GraphletSampling(Transformer):
     r"""Embed graphs by their structure: average a feature map over sampled graphlets.
 
     A graphlet is the subgraph induced by `size` sampled nodes, in the order in which they were drawn. The pattern of a
-    graphlet is the vector a of the D = size (size - 1) / 2 adjacency bits of its node pairs (0, 1), (0, 2), (1, 2), (0,
-    3), ...
+    graphlet is a vector a of D = size (size - 1) / 2 bits, one for each pair of its nodes: 1 if an edge joins them. The
+    order of the pairs is (0, 1), (0, 2), (1, 2), (0, 3), ...
 
     Parameters
     ----------
@@ -178,7 +178,11 @@ class GraphletSampling(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the feature map; `X` is a collection of graphs in any form that `similia.objects.as_graphs` accepts."""
+        """Draw the random vectors of the feature map, which turns sampled subgraphs (graphlets) into numbers.
+
+        If the parameter `features` is a transformer, a copy of it is fitted to graphlets of `X` instead. `X` is a
+        collection of graphs in any form that `similia.objects.as_graphs` accepts.
+        """
         graphs = as_structures(example_of(X))
         rng = generator(self.random_state)
         self.seed_ = int(rng.integers(2**63))

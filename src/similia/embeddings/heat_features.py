@@ -185,7 +185,11 @@ class HeatRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the directions for the n >= 2 columns of `X`, a dense or sparse array of shape (n_rows, n)."""
+        """Draw the random directions onto which `transform` projects rows, and set `t_` and `mapping_`.
+
+        `X` is a dense or sparse array of shape (n_rows, n), with n >= 2. The diffusion time `t_` of the heat kernel
+        depends only on n; `mapping_`, how rows become unit vectors, may depend on the signs of the entries.
+        """
         m = check_positive_int(self.n_components, "n_components")
         rows = as_rows(example_of(X))
         n = rows.shape[1]
@@ -204,7 +208,7 @@ class HeatRandomFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of the rows of `X`, shape (n_rows, m), in the dtype of the rows seen in `fit`."""
+        """Return the features of the rows of `X`, shape (n_rows, n_components), in the dtype of the rows of `fit`."""
         check_fitted(self, "directions_")
         check_table(self, X, reset=False)
         X = as_rows(X)

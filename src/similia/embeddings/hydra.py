@@ -133,7 +133,7 @@ class Hydra(TimeShares):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw kernels for the number of channels of the time series `X` and the length of the longest series."""
+        """Draw random convolution kernels that suit the number of channels of the series `X` and the largest length."""
         n_groups = check_positive_int(self.n_groups, "n_groups")
         n_kernels = check_positive_int(self.n_kernels, "n_kernels")
         rng = generator(self.random_state)
@@ -150,7 +150,10 @@ class Hydra(TimeShares):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
-        """Return the features of n time series, shape (n, 2 * n_dilations * n_groups * n_kernels)."""
+        """Return the features of n time series, two for each kernel.
+
+        The shape is (n, 2 * n_dilations * n_groups * n_kernels), where n_dilations is ``len(weights_)``.
+        """
         check_fitted(self)
         series = as_single(X, self.n_channels_)
         n_dilations, n_groups, n_kernels, _ = self.weights_.shape
@@ -222,7 +225,10 @@ class SparseScaler(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn means, deviations and shares of zeros of the columns of `X`, an array of shape (n, n_features)."""
+        """Learn the mean and standard deviation of the square roots of each column, and its share of zeros.
+
+        `X` is an array of shape (n, n_features).
+        """
         check_positive(self.exponent, "exponent")
         like = _roots(example_of(X), 0)
         rows = X if hasattr(X, "shape") else np.asarray(X)

@@ -227,8 +227,8 @@ class IntervalQuantiles(TimeShares):
     depth : int, default=6
         Number of levels, at most 16. Level i, counted from 0, cuts each derived series (see Notes) into 2^i intervals.
         From level 1 on, a level also has the same intervals shifted by half their length, except the last one. Levels
-        with more intervals than points are left out, and so are the shifted intervals of a level unless more than half
-        of its 2^i intervals have at least two points. Points are counted for a series of length `length_`.
+        with more intervals than points are left out. If half or more of the 2^i intervals of a level have only one
+        point, its shifted intervals are left out, too. Points are counted for a series of length `length_`.
     divisor : int, default=4
         An interval of p points gives 1 + (p - 1) // divisor quantiles. With 1, every value of the interval is a
         quantile.
@@ -369,11 +369,12 @@ class IntervalQuantiles(TimeShares):
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return a name for each column, made of channel, derived series, level, interval and quantile.
+        """Return a name for each column, such as ``"channel 0, differences 0-13 (1/4), quantile 2 of 4"``.
 
-        The derived series are the series itself, its first and second differences and its Fourier transform; level i
-        cuts each of them into 2^i intervals, named by their time points. Intervals of the Fourier transform are named
-        by their frequencies, in cycles per `length_` points.
+        This column holds the second of four quantiles of an interval: differences 0 to 13, one of 4 intervals into
+        which the first differences of channel 0 are cut. "(1/4 later)" means intervals that begin half an interval
+        later. In other names, "points" stands for the series itself, and "frequencies" for its Fourier transform, whose
+        intervals are named by cycles per `length_` points.
         """
         check_fitted(self)
         self._check_parameters()

@@ -82,8 +82,8 @@ class KernelFeatures(ComparesObjects, Transformer):
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs. It is
         empty if the kernel compares the same parts of any objects, as kernels of strings do. `fit_transform` sets it
-        unless the objects are a Dask collection; `fit` sets it only in some cases (see there). `transform` raises an
-        error if the kernel would compare other parts of the new objects.
+        unless the objects are a Dask collection; `fit` sets it only for graphs and for kernels made of other kernels.
+        `transform` raises an error if the kernel would compare other parts of the new objects.
 
     Notes
     -----
@@ -136,10 +136,10 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
-        """Return the features of n objects, csr_array of shape (n, n_features), and record their columns.
+        """Return the features of n objects, csr_array of shape (n, n_features), and record in which columns they lie.
 
-        The columns in which an object has a feature are those for which a bit of `met_` is 1; with them, `transform`
-        recognises new objects that have nothing in common with these.
+        `met_` has one bit for each column: 1 if an object has a feature in it. With `met_`, `transform` can warn of new
+        objects that share hardly any column with the objects seen here.
 
         The features of a Dask collection are computed immediately, whereas `transform` returns a lazy array.
         """
@@ -175,9 +175,10 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object probably has nothing in common with the training objects: no more of its columns are marked in
-            `met_` than chance explains. Also if more than half of the objects have no features, as happens with
-            strings that are too short; in a stream, one such object is enough. Both warnings need `met_`.
+            If an object probably has nothing in common with the training objects: it shares no more columns with them
+            than chance explains. Also if more than half of the objects have no features, as happens with strings that
+            are too short; in a stream, one such object is enough. Both warnings need `met_`, the columns in which
+            training objects have features, which `fit_transform` records.
         """
         self._check()
         kernel = self._learnt_kernel

@@ -18,7 +18,7 @@ name           probability that an object is chosen                      kernel 
 
 ``kmeans++`` and ``rpcholesky`` return fewer landmarks if these already explain every object up to rounding.
 
-Below the names that are public stands what they and other embeddings and learners need of kernel and distance matrices.
+The rest of this module serves these strategies, and the embeddings and learners that use kernel or distance matrices.
 The landmark strategies and ``Nystroem.fit`` read kernel values only through a `Gram`, which returns a block of given
 rows and columns, whole columns, or the diagonal. The n x n matrix is never formed.
 
@@ -263,7 +263,7 @@ def _repair(values: Floats, policy: str, tolerance: float) -> Floats:
 
 
 def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
-    """Return `n_components` landmarks drawn uniformly without replacement."""
+    """Return the positions of `n_components` landmarks, drawn uniformly without replacement."""
     return rng.choice(gram.n, n_components, replace=False)
 
 
@@ -321,7 +321,7 @@ def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index
     trace error divided by tr K (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in batches by
     rejection, with the same distribution as one at a time (Epperly, Tropp & Webber, 2025). The function stops early if
     the diagonal of K - F F^T is only rounding noise. If no k(x, x) is positive, the pivot is object 0, for which
-    `decompose` then says what is wrong.
+    `Nystroem` then raises an error.
     """
     residual = np.maximum(gram.diagonal(), 0.0)
     noise = n_components * gram.eps() * residual.max()

@@ -142,7 +142,10 @@ class MeanMapFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Determine gamma from the points of the sets `X` if it is "median", and draw the frequencies."""
+        """Draw the random frequencies of the cosines and sines; first, compute `gamma` from `X` if it is "median".
+
+        `X` is a collection of sets of points.
+        """
         m, scales = self._checked()
         X = X.converted(as_sets) if isinstance(X, Distributed) else as_sets(X)
         rng = generator(self.random_state)
@@ -160,7 +163,7 @@ class MeanMapFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the features of the sets `X`, shape (n, m), in the dtype of the points seen in `fit`."""
+        """Return the features of the sets `X`, shape (n, n_components), in the dtype of the points seen in `fit`."""
         check_fitted(self)
         sets = as_sets(X)
         self._check(sets)

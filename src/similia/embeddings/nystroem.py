@@ -185,10 +185,11 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their kernel matrix; `y` is used only to check its length.
+        """Choose the landmarks, some of the training objects, and decompose their kernel matrix.
 
-        `X` holds n objects. If the kernel is precomputed, `X` is the (n, n) kernel matrix; if the parameter `landmarks`
-        is one array of indices, the columns of these landmarks, (n, n_landmarks), are enough.
+        `X` holds n objects; of `y`, only the length is used. If the kernel is precomputed, `X` is the (n, n) kernel
+        matrix; if the parameter `landmarks` is one array of indices, the columns of these landmarks, (n, n_landmarks),
+        are enough.
         """
         self._fit(X, y)
         return self
@@ -196,7 +197,7 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit to objects and embed them, reading them once; see `fit` and `transform`."""
+        """Fit to objects and return their vectors; equal to `fit` and then `transform`, but reads the objects once."""
         objects = self._fit(X, y)
         return self.transform(objects) if isinstance(objects, Distributed) else self._embed(objects)
 

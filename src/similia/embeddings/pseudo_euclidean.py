@@ -48,6 +48,9 @@ _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # range of distances whose squa
 class PseudoEuclidean(ComparesObjects, Transformer):
     """Embed objects in a pseudo-Euclidean space that reproduces their distances.
 
+    In such a space, differences in some coordinates lower the distance of two vectors instead of raising it (see
+    Notes). So it can reproduce distances that no Euclidean space has.
+
     Parameters
     ----------
     distance : callable or "precomputed"
@@ -145,7 +148,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks and decompose their distances.
+        """Choose the landmarks (all training objects by default), and decompose their matrix of squared distances.
 
         `X` holds n objects. If the distance is precomputed, `X` is their (n, n) distance matrix.
         """
@@ -190,11 +193,11 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     def transductive(
         cls, distance: Any, X_train: Any, X_test: Any, n_components: int | None = 64
     ) -> tuple[Floats, Floats]:
-        """Embed training and test objects together, like the method GDK_LED of Wu et al. (see the class).
+        """Embed training and test objects together, and return the vectors of both as two arrays.
 
-        Returns the vectors of the training objects and those of the test objects. Training vectors depend on the test
-        objects, so scores do not estimate the performance on new objects. With the matrix D of all distances,
-        ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` gives the same vectors.
+        This is the method GDK_LED of Wu et al. ("D2KE: From Distance to Kernel and Embedding", 2018). Training vectors
+        depend on the test objects, so scores do not estimate the performance on new objects. With the matrix D of all
+        distances, ``PseudoEuclidean("precomputed", n_components).fit_transform(D)`` gives the same vectors.
         """
         A, B = as_objects(distance, X_train), as_objects(distance, X_test)
         across = distances_between(distance, A, B)

@@ -183,7 +183,10 @@ class OpticalRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw W and b for the d columns of `X`, shape (n, d); with `quantize`, set `step_` from the rows of `X`."""
+        """Draw the random matrix W and the random vector b of the features |W x + b|^2 for rows x of `X`.
+
+        With `quantize`, also compute `step_`, the unit to which features are rounded, from rows of `X`, shape (n, d).
+        """
         m = check_positive_int(self.n_components, "n_components")
         scale, bias = check_positive(self.scale, "scale"), check_positive(self.bias, "bias", zero=True)
         top_level = self._top_level()
@@ -211,7 +214,7 @@ class OpticalRandomFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of the rows of `X`, shape (n, m), float32 if `X` is, else float64."""
+        """Return the features of the rows of `X`, shape (n, n_components), float32 if `X` is, else float64."""
         self._check_columns(X)
         Z = self._intensities(self._check(X, self.n_features_in_))
         if self.step_ is not None:
