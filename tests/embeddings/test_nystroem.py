@@ -307,6 +307,14 @@ def test_a_saved_embedding_is_the_same(landmarks, tmp_path):
     np.testing.assert_array_equal(again.transform(X), nystroem.transform(X))
 
 
+@pytest.mark.parametrize("starts", [[], [[1, 0]], [[0, 0], [9, 9]]])
+def test_experts_that_do_not_fill_the_components_are_not_saved(starts, tmp_path):
+    nystroem = sm.Nystroem(sm.kernels.Spectrum(k=2), 4, random_state=0).fit(["GATTACA", "TTACAT", "GGCC", "CCGGA"])
+    nystroem._corners = np.array([*starts, nystroem.components_.shape])
+    with pytest.raises(ValueError, match="cannot be saved: a Nystroem has attributes that do not fit"):
+        sm.save(nystroem, tmp_path / "nystroem")
+
+
 class DoubledSpectrum(sm.kernels.Spectrum):
     """A kernel with features that are not the kernel: its values are doubled."""
 
