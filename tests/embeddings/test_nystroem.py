@@ -235,6 +235,21 @@ def polynomial_kernel_exact(X, Y=None):
 # ---- approximation_error
 
 
+def test_blocks_of_transform_keep_to_the_working_memory():
+    sizes = []
+
+    def watched(X, Y):
+        sizes.append(len(X))
+        return linear_kernel(X, Y)
+
+    nystroem = sm.Nystroem(watched, 20, random_state=0).fit(normal(30, 20))
+    sizes.clear()
+    with sm.config(max_memory=2**16):
+        nystroem.transform(normal(1000, 20))
+    assert sum(sizes) == 1000
+    assert max(sizes) * 8 * (2 * 20 + nystroem.rank_) <= 2**16  # kernel values, twice, and vectors
+
+
 def test_approximation_error():
     X = normal(120, 4)
     K = rbf_kernel(X)
