@@ -95,6 +95,17 @@ def test_vectors_with_a_function_of_scikit_learn():
     assert isinstance(D2KE(euclidean_distances, 10).fit(X).random_objects_, np.ndarray)
 
 
+def test_columns_of_a_table_are_remembered_until_the_next_fit():
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"])
+    d2ke = D2KE(euclidean_distances, 4, random_state=0).fit(frame)
+    assert d2ke.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        d2ke.transform(frame.rename(columns={"b": "c"}))
+    assert d2ke.fit(frame.assign(c=1.0)).feature_names_in_.tolist() == ["a", "b", "c"]
+
+
 def test_a_given_collection_is_used_whole():
     d2ke = D2KE(Levenshtein(), n_components=3, objects=["a", "bb", "", "dd"], gamma=1.0).fit(WORDS)
     assert d2ke.random_objects_.tolist() == ["a", "bb", "", "dd"]

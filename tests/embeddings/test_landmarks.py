@@ -223,4 +223,5 @@ def test_leverage_asks_for_few_columns(K):
             return super().block(rows, columns)
 
     landmarks.leverage(Watched(K), 16, np.random.default_rng(0))
+    assert 8 < widths[0] <= 16  # objects are halved until at most s are left
     assert max(widths) < 3 * 16

@@ -235,6 +235,21 @@ def polynomial_kernel_exact(X, Y=None):
 # ---- approximation_error
 
 
+def test_blocks_of_transform_keep_to_the_working_memory():
+    sizes = []
+
+    def watched(X, Y):
+        sizes.append(len(X))
+        return linear_kernel(X, Y)
+
+    nystroem = sm.Nystroem(watched, 20, random_state=0).fit(normal(30, 20))
+    sizes.clear()
+    with sm.config(max_memory=2**16):
+        nystroem.transform(normal(1000, 20))
+    assert sum(sizes) == 1000
+    assert max(sizes) * 8 * (2 * 20 + nystroem.rank_) <= 2**16  # kernel values, twice, and vectors
+
+
 def test_approximation_error():
     X = normal(120, 4)
     K = rbf_kernel(X)
@@ -305,6 +320,14 @@ def test_a_saved_embedding_is_the_same(landmarks, tmp_path):
     nystroem = sm.Nystroem(sm.kernels.Spectrum(k=2), 4, landmarks=landmarks, random_state=0).fit(X)
     again = sm.load(sm.save(nystroem, tmp_path / "nystroem"))
     np.testing.assert_array_equal(again.transform(X), nystroem.transform(X))
+
+
+@pytest.mark.parametrize("starts", [[], [[1, 0]], [[0, 0], [9, 9]]])
+def test_experts_that_do_not_fill_the_components_are_not_saved(starts, tmp_path):
+    nystroem = sm.Nystroem(sm.kernels.Spectrum(k=2), 4, random_state=0).fit(["GATTACA", "TTACAT", "GGCC", "CCGGA"])
+    nystroem._corners = np.array([*starts, nystroem.components_.shape])
+    with pytest.raises(ValueError, match="cannot be saved: a Nystroem has attributes that do not fit"):
+        sm.save(nystroem, tmp_path / "nystroem")
 
 
 class DoubledSpectrum(sm.kernels.Spectrum):

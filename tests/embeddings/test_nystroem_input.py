@@ -180,6 +180,7 @@ def test_kernel_hooks_are_used_once_per_collection():
         ({"landmarks": lambda X, k, s, rng: [99]}, "landmark index 99 is out of range"),
         ({"spectrum": "drop"}, "spectrum='drop' is unknown; choose one of"),
         ({"rcond": -1.0}, "rcond must be at least 0"),
+        ({"rcond": 1.0}, "rcond must be at least 0 and below 1, got 1.0"),
         ({"kernel": "rbf"}, "kernel must be a callable .* got 'rbf'"),
         ({"random_state": "seed"}, "random_state must be"),
     ],

@@ -256,6 +256,8 @@ def test_short_byte_kmers_never_collide():
     pairs = [bytes([a, b]) for a in range(256) for b in range(0, 256, 5)]
     ids = Spectrum(k=2)._counts(Spectrum(k=2).as_objects(pairs)).ids
     assert len(np.unique(ids)) == len(pairs)
+    # The digits of 2**64 in base 257, which would be 0 there.
+    assert Spectrum(k=8)([bytes([249, 27, 201, 69, 201, 27, 249, 1])], [bytes(8)]).tolist() == [[0.0]]
 
 
 def test_kmers_that_bytes_cannot_hold_are_told_apart():

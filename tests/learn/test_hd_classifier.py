@@ -755,6 +755,7 @@ BAD = [
     ("too long, of some", lambda: HDClassifier().fit(LONG, LABELS, [0, 1, 1, 1, 1, 1]), r"X\[5\] has norm"),
     ("weight 1e160", lambda: HDClassifier().fit(CODES, LABELS, [1e160] * 6), r"is 1e\+160 .*in \[1e-50, 1e50\]"),
     ("weight 1e-160", lambda: HDClassifier().fit(CODES, LABELS, [1e-160] * 6), r"is 1e-160 .*in \[1e-50, 1e50\]"),
+    ("weight times rate", lambda: HDClassifier(learning_rate=1e40).fit(CODES, LABELS, [1e40] * 6), r"rate 1e\+80, exp"),
     ("tiny alpha", lambda: HDClassifier("ridge", alpha=1e-17).fit(MANY, np.arange(60) % 2), "raise alpha"),
     ("set of classes", lambda: HDClassifier().partial_fit(CODES, LABELS, {0, 1, 2}), "classes must be a list or array"),
     ("one number", lambda: HDClassifier().partial_fit(CODES, LABELS, 3), "classes must be a list or array of labels"),
@@ -859,6 +860,9 @@ def test_names_of_columns_are_remembered_and_forgotten_by_the_next_fit(method):
     assert model.feature_names_in_.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="feature names"):
         model.predict(narrow.rename(columns={"b": "c"}))
+    if method == "partial_fit":
+        with pytest.raises(ValueError, match="feature names"):
+            model.partial_fit(narrow.rename(columns={"b": "c"}), [0, 1, 0])
     assert model.fit(narrow.assign(c=1.0), [0, 1, 0]).feature_names_in_.tolist() == ["a", "b", "c"]
 
 

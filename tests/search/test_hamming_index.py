@@ -290,6 +290,16 @@ def test_saving_to_where_it_came_from_writes_only_what_changed(tmp_path):
         assert isinstance(part.codes.base.base, np.memmap)
 
 
+def test_an_index_whose_only_code_was_removed_is_saved_anew(tmp_path):
+    codes = random_codes(3, 64)
+    index = HammingIndex(64).fit(codes[:1])
+    index.save(tmp_path)
+    index.remove([0]).add(codes[1:]).save(tmp_path)
+    loaded = HammingIndex.load(tmp_path)
+    assert loaded.ids.tolist() == [1, 2]
+    np.testing.assert_array_equal(loaded.reconstruct(), codes[1:])
+
+
 def test_a_structure_does_not_outlive_the_row_numbers_it_is_made_of(tmp_path):
     codes = random_codes(50, 64)
     HammingIndex(64, "multihash").fit(codes).remove(np.arange(20)).save(tmp_path)
