@@ -510,6 +510,25 @@ def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(
     assert large == small
 
 
+@pytest.mark.parametrize("method", ["neighbours", "exact"])
+def test_the_command_reads_a_large_file_of_series_in_chunks(
+    tmp_path: Path, similia: Any, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    taken: list[str] = []
+    find = disk.find
+    monkeypatch.setattr(disk, "find", lambda *given: taken.append(given[3]) or find(*given))
+    data = npy(tmp_path, SERIES)
+    for name, memory in (("large", "300KB"), ("small", "1GB")):
+        options = ["--distance", "DTW(0.1)", "--threshold", "3", "--method", method, "--max-memory", memory]
+        done = similia("duplicates", data, *options, "-o", tmp_path / f"{name}.csv")
+        assert done.returncode == 0, done.stderr
+        assert not (tmp_path / f"{name}.csv.partial").exists()
+    large, small = ((tmp_path / f"{name}.csv").read_text() for name in ("large", "small"))
+    assert large == small
+    assert len(large.splitlines()) == 721
+    assert taken == [method]
+
+
 def test_the_command_lists_all_skipped_rows(tmp_path: Path, similia: Any) -> None:
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
     rows = [f't{i},"{text}"\n' for i, text in enumerate(CELLS)]

@@ -20,9 +20,17 @@ compared with a probability of at least `recall`, on average; a tenth of 1 - `re
 distances, such pairs are made by random edits of strings of the collection. The number of candidates is estimated from
 the values of J among a sample of objects.
 
-**Recall.** Each pair found agreed in a band with the known probability p(J). So the sum of 1 / p(J) over the pairs
-found estimates the number of all pairs that share a feature, except those left out in step 2 (Horvitz & Thompson
+**Recall of hashes.** Each pair found agreed in a band with the known probability p(J). So the sum of 1 / p(J) over the
+pairs found estimates the number of all pairs that share a feature, except those left out in step 2 (Horvitz & Thompson
 1952).
+
+``method="neighbours"`` works for any similarity:
+
+1. An encoder, fitted to 1,024 of the objects, gives each object a code of 256 bits, as in `similia.search.knn_graph`.
+2. Each object is compared with the 100 objects whose codes differ from its own in the fewest bits. They are found by
+   comparing all pairs of codes, n^2 times four words of 64 bits.
+3. A sample of objects is compared with all others. If their near-duplicates were missed too often, the objects of each
+   group are compared with each other, too.
 
 Papers: Broder, "On the resemblance and containment of documents", 1997; Indyk & Motwani, "Approximate nearest
 neighbors", STOC 1998; Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; Horvitz &
@@ -186,9 +194,9 @@ def near_duplicates(
     ----------
     X : collection of n objects, Source or Dask collection
         A `similia.sources.Source` (see `similia.sources.open_objects`) or a Dask collection is read in chunks, with the
-        same result as for objects in memory. `method` must then be "auto" or "hashes", and `similarity` one of those
-        for which "hashes" works. Memory is bounded by ``config(max_memory=...)``, plus a few whole numbers for each
-        object and for each pair found.
+        same result as for objects in memory, whatever the similarity and method. Only parameters that objects decide,
+        such as ``RBF(gamma="median")``, then come from a sample of 1,024 objects. Memory is bounded by
+        ``config(max_memory=...)``, plus a few whole numbers for each object and for each pair found.
     similarity : kernel or distance of similia
         The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
         cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
@@ -200,10 +208,10 @@ def near_duplicates(
         edit in ten letters.
     method : {"auto", "exact", "hashes", "neighbours"}, default="auto"
         "exact" compares all pairs. "hashes" compares only objects that share a hash key, made by `similia.MinHash` or
-        from signs of random projections. "neighbours" works for any similarity and compares each object with its 20
-        nearest ones (`similia.search.knn_graph`). If this misses too many pairs of a sample, the objects of each group
-        are also compared with each other. "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it works
-        for the similarity, otherwise "neighbours".
+        from signs of random projections. "neighbours" works for any similarity and compares each object with the 100
+        whose codes of 256 bits are nearest to its own. If this misses too many pairs of a sample, the objects of each
+        group are also compared with each other. "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it
+        works for the similarity, otherwise "neighbours".
     recall : float, default=0.98
         Required share of pairs found, below 1. For "hashes": the probability of finding a pair exactly at the
         threshold; more similar pairs are found with a higher probability. For "neighbours": the share measured on a
@@ -214,8 +222,8 @@ def near_duplicates(
     folder : path, optional
         For a source: folder for intermediate results, new or empty; by default, a temporary folder. An interrupted run
         resumes if you call `near_duplicates` again with the same source, parameters and folder. For each object, the
-        folder holds 1 byte per hash, 8 per band (a group of hashes) and 17 more; candidates and pairs take further
-        space.
+        folder holds 1 byte per hash, 8 per band (a group of hashes) and 17 more; for "neighbours", 48 bytes and about
+        1,600 for candidates. Other candidates, and the pairs, take further space.
 
     Returns
     -------
