@@ -213,6 +213,17 @@ def test_a_parameter_that_the_objects_decide_is_that_of_a_sample(tmp_path: Path)
     same(found, near_duplicates(X, found.similarity, 0.99, method="neighbours", random_state=0))
 
 
+@pytest.mark.parametrize("method", ["exact", "neighbours"])
+def test_an_error_names_the_position_of_the_object(method: str) -> None:
+    X = series(2100, 8)
+    even = np.linspace(0, 2099, 1024).astype(int)
+    for i in (int(even[900]), int(even[900]) + 1):  # one of the sample, and perhaps another
+        Y = X.copy()
+        Y[i, 3] = np.inf
+        with pytest.raises(ValueError, match=f"series {i}, time point 3"):
+            near_duplicates(open_matrix(Y), DTW(), 0.1, method=method, random_state=0)
+
+
 @pytest.mark.parametrize("most", [200, 10])
 def test_groups_larger_than_the_neighbours_are_compared(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     X = series(240, 8, each=60)

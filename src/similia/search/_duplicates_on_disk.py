@@ -27,7 +27,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings, track
-from similia.core.errors import BadFile, BadValue, part_from
+from similia.core.errors import BadFile, BadValue, numbered, part_from
 from similia.core.hashing import fingerprint
 from similia.core.validation import generator, spawn_seeds
 from similia.kernels import MinMax
@@ -66,7 +66,7 @@ from similia.search._join import (
     sample_of,
     warn_if_below,
 )
-from similia.search.metric import Floats, Index
+from similia.search.metric import Floats, Index, Metric
 from similia.sources.dask import Distributed
 from similia.sources.source import Chunk, Chunks, Source
 from similia.storage.disk import LOCK, Journal, is_leftover, take_lock, write_atomically
@@ -80,7 +80,7 @@ _RUN_OF, _GAP = 2**18, 2**13  # bytes of signatures read at once, and bytes betw
 _MOST_CANDIDATES = 2**31
 _N_READ = 256  # objects to which the hashing is fitted, as `MinHash.fit` takes from a collection in memory
 _WEIGHT = 8  # memory for the comparison of a batch, as a multiple of its objects' bytes
-_EDGES = 4 * NEAR  # of the candidates of an object by bits, as so many bytes of the object
+_EDGES = 12 * NEAR  # of the candidates of an object by bits, as so many bytes of the object
 _IN_BATCH = 2**18  # pairs within groups that are compared in a batch
 
 _EDGE = np.dtype([("left", "<i8"), ("right", "<i8")])
@@ -120,7 +120,11 @@ def find(limit: Limit, source: Source, n: int, method: str, recall: float, rando
         if method == "neighbours":
             work = _Work(limit, source, n, Bits(), folder)
             if not (folder / _SIGNATURES).exists():
-                work.sign(Bits.encoder(limit.metric, _taken(limit, source, fitted_to(n, seeds[0])), seeds[0]))
+                rows = fitted_to(n, seeds[0])
+                some = taken(limit.metric, source, rows)
+                with numbered(rows):
+                    encoder = Bits.encoder(limit.metric, some, seeds[0])
+                work.sign(encoder)
             work.propose()
             work.verify(_PAIRS, work.batches())
             return work.found(work.measured(seeds[1], recall))
@@ -128,7 +132,7 @@ def find(limit: Limit, source: Source, n: int, method: str, recall: float, rando
         if method == "hashes":
             rng = generator(seeds[0])
             sample, even = sample_of(n, rng), np.unique(np.linspace(0, n - 1, min(n, _N_READ)).astype(np.int64))
-            both = _taken(limit, source, np.concatenate([sample, even]))
+            both = taken(limit.metric, source, np.concatenate([sample, even]))
             few = np.arange(len(sample), len(sample) + len(even))
             bands = plan(limit, take(both, np.arange(len(sample))), n, recall, rng)
         work = _Work(limit, source, n, bands, folder)
@@ -192,8 +196,11 @@ def _started(
     return fresh
 
 
-def _taken(limit: Limit, source: Source, rows: Index) -> Any:
-    return limit.metric.as_objects(source.take(rows))
+def taken(metric: Metric, source: Source, rows: Index) -> Any:
+    """Return the objects of a source at some positions, as a similarity takes them."""
+    found = source.take(rows)
+    with nullcontext() if isinstance(source, Distributed) else numbered(rows):
+        return metric.as_objects(found)
 
 
 class _Work:
@@ -457,7 +464,7 @@ class _Work:
         path = self.folder / _RECALL[last]
         if not path.exists():
             sample = generator(seed).choice(self.n, min(self.n, CHECKED), replace=False)
-            queries = _taken(self.limit, self.source, sample)
+            queries = taken(self.limit.metric, self.source, sample)
             with closing(self.source.chunks()) as chunks:
                 parts = (self.limit.metric.as_objects(chunk.objects) for chunk in chunks)
                 found = checked(self.limit, self._pairs()[0], self.n, sample, queries, parts)
@@ -482,7 +489,7 @@ class _Work:
             shared = np.zeros(0)
             if len(some):
                 rows, places = np.unique(some, return_inverse=True)
-                objects, places = _taken(self.limit, self.source, rows), places.reshape(some.shape)
+                objects, places = taken(self.limit.metric, self.source, rows), places.reshape(some.shape)
                 shared = np.asarray(MinMax(self.plan.kernel).paired(objects, objects, places[:, 0], places[:, 1]))
         return Found(pairs, values, estimated_recall(shared, self.plan), groups)
 
@@ -530,7 +537,7 @@ class _Reader:
     def _read(self, rows: Index) -> Any:
         """Return the objects at the ascending positions `rows`."""
         if type(self.source).take is not Source.take:  # reads no more than these
-            return _taken(self.limit, self.source, rows)
+            return taken(self.limit.metric, self.source, rows)
         if self._chunk is None or self._chunks is None or rows[0] < self._chunk.start:
             self._chunks = self.source.chunks(int(rows[0]))
             self._chunk = next(self._chunks)

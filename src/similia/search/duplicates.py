@@ -51,7 +51,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import logger_of, track
-from similia.core.errors import BadParameter, BadValue
+from similia.core.errors import BadParameter, BadValue, numbered
 from similia.core.threads import in_threads
 from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
 from similia.distances.edit import Levenshtein
@@ -294,8 +294,8 @@ def _elsewhere(
         return near_duplicates(objects, metric.function, threshold, relative=relative, random_state=random_state)
     seen = source
     if not isinstance(metric.function, Cosine):
-        rows = [0] if hashable else np.unique(np.linspace(0, n - 1, FIT_ON).astype(np.int64))
-        seen = metric.as_objects(source.take(rows))
+        rows = np.unique(np.linspace(0, n - 1, 1 if hashable else FIT_ON).astype(np.int64))
+        seen = disk.taken(metric, source, rows)
         check_direction(metric.function, metric.is_kernel, seen, "similarity")
     limit = Limit(metric.decided(seen), threshold, relative)
     with nullcontext(as_path(folder)) if folder is not None else TemporaryDirectory(prefix="similia-") as place:
@@ -401,7 +401,10 @@ def _by_neighbours(join: Join, recall: float, random_state: Any) -> float:
     Return the recall measured on a sample.
     """
     seeds, n = spawn_seeds(random_state, 2), join.n
-    codes = Bits.encoder(join.metric, take(join.X, fitted_to(n, seeds[0])), seeds[0]).transform(join.X)
+    rows = fitted_to(n, seeds[0])
+    with numbered(rows):
+        encoder = Bits.encoder(join.metric, take(join.X, rows), seeds[0])
+    codes = encoder.transform(join.X)
     keys = []
     for start in track(range(0, n, QUERIES), "candidates", -(-n // QUERIES)):
         left, right = Bits.near(codes, start, min(n, start + QUERIES))
