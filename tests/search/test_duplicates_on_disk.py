@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 import similia as sm
+from similia.core.validation import spawn_seeds
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum
 from similia.search import _duplicates_on_disk as disk
 from similia.search import near_duplicates
-from similia.search._join import Limit, flatten, graph_of, unite
+from similia.search._join import Limit, fitted_to, flatten, graph_of, unite
 from similia.search.metric import metric_from
 from similia.sources.files import open_objects
 from similia.sources.matrices import open_matrix
@@ -222,6 +223,23 @@ def test_an_error_names_the_position_of_the_object(method: str) -> None:
         Y[i, 3] = np.inf
         with pytest.raises(ValueError, match=f"series {i}, time point 3"):
             near_duplicates(open_matrix(Y), DTW(), 0.1, method=method, random_state=0)
+
+
+@pytest.mark.parametrize("method", ["exact", "neighbours"])
+def test_an_error_names_the_positions_of_a_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setattr(sm.search._join, "FIT_ON", 200)
+    sample = fitted_to(400, spawn_seeds(0, 2)[0])
+    i, j = np.setdiff1d(np.arange(400), sample)[100:102].tolist()  # the encoder does not compare them
+    words = [f"{k:03d}" for k in range(400)]
+    (tmp_path / "x.txt").write_text("\n".join(words))
+
+    def apart(x: str, y: str) -> float:
+        return np.nan if {int(x), int(y)} == {i, j} else float(abs(int(x) - int(y)))
+
+    with sm.config(max_memory="50KB"):
+        for X in (words, open_stream(tmp_path / "x.txt", chunk=50)):
+            with pytest.raises(ValueError, match=rf"returned nan for X\[{i}\] and X\[{j}\]"):
+                near_duplicates(X, sm.distances.FromFunction(apart), 1, method=method, random_state=0)
 
 
 @pytest.mark.parametrize("most", [200, 10])

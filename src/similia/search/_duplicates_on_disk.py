@@ -60,6 +60,7 @@ from similia.search._join import (
     groups_of,
     n_letters_compared,
     once,
+    pairs_among,
     pairs_to_estimate,
     plan,
     propose_equal,
@@ -361,7 +362,8 @@ class _Work:
         rows = np.concatenate([batch.tile, batch.others])
         join = Join(self.limit, self.reader.objects(batch))
         compare = join.all_pairs if batch.every else join.compare
-        compare(np.searchsorted(rows, batch.left), np.searchsorted(rows, batch.right))
+        with pairs_among(rows, rows):
+            compare(np.searchsorted(rows, batch.left), np.searchsorted(rows, batch.right))
         pairs, values = join.found()
         found = np.empty(len(pairs), _PAIR)
         found["left"], found["right"], found["value"] = rows[pairs[:, 0]], rows[pairs[:, 1]], values

@@ -16,6 +16,7 @@ candidates depend on it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from scipy.special import bdtr, bdtrc
 from similia.codes.minhash import MinHash, key_of_nothing
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.config import rows_per_block, settings, track
-from similia.core.errors import BadValue, part_from, warn_user
+from similia.core.errors import BadPair, BadValue, part_from, warn_user
 from similia.core.hashing import mix
 from similia.core.intervals import wilson
 from similia.core.jit import njit
@@ -153,7 +154,7 @@ class Join:
             chosen, places = np.unique(np.concatenate([left[block], right[block]]), return_inverse=True)
             rows, columns = places[: len(block)], places[len(block) :]
             by_row = np.argsort(rows, kind="stable")
-            with limited_to(1):
+            with limited_to(1), pairs_among(chosen, chosen):
                 objects = take(self.X, chosen)
                 found = self.metric.pairs(objects, rows[by_row], columns[by_row], self.metric.kept(objects))
             return chosen[rows[by_row]], chosen[columns[by_row]], np.asarray(found, np.float64)
@@ -169,7 +170,8 @@ class Join:
         step = rows_per_block(32 * len(columns), at_most=1024)
         for start in track(range(0, len(rows), step), "pairs compared", -(-len(rows) // step)):
             block = rows[start : start + step]
-            values = np.asarray(self.metric.between(take(self.X, block), others), np.float64)
+            with pairs_among(block, columns):
+                values = np.asarray(self.metric.between(take(self.X, block), others), np.float64)
             left, right = (grid.ravel() for grid in np.meshgrid(block, columns, indexing="ij"))
             later = left < right
             self._keep(left[later], right[later], values.ravel()[later])
@@ -187,6 +189,16 @@ class Join:
             return np.empty((0, 2), np.int64), np.empty(0)
         left, right, values = (np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
         return once(np.stack([left, right], axis=1), values, self.n)
+
+
+@contextmanager
+def pairs_among(rows: Index, columns: Index) -> Iterator[None]:
+    """Context manager that turns the pair (i, j), in errors raised inside, into (``rows[i]``, ``columns[j]``)."""
+    try:
+        yield
+    except BadPair as error:
+        i, j = error.index
+        raise error.changed(index=(int(rows[i]), int(columns[j])), names="X[{}] and X[{}]") from error.__cause__
 
 
 def checked(limit: Limit, pairs: Index, n: int, sample: Index, queries: Any, parts: Iterable[Any]) -> Checked:
