@@ -81,7 +81,7 @@ _RUN_OF, _GAP = 2**18, 2**13  # bytes of signatures read at once, and bytes betw
 _MOST_CANDIDATES = 2**31
 _N_READ = 256  # objects to which the hashing is fitted, as `MinHash.fit` takes from a collection in memory
 _WEIGHT = 8  # memory for the comparison of a batch, as a multiple of its objects' bytes
-_EDGES = 12 * NEAR  # of the candidates of an object by bits, as so many bytes of the object
+_EDGES = 30 * NEAR  # of the candidates of an object by bits, as so many bytes of the object
 _IN_BATCH = 2**18  # pairs within groups that are compared in a batch
 
 _EDGE = np.dtype([("left", "<i8"), ("right", "<i8")])
