@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 import similia as sm
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehman
-from similia.search import duplicates, near_duplicates
+from similia.search import _join, near_duplicates
 from similia.search._join import Join, Limit, Signs, plan
 from similia.search.duplicates import has_hashes
 from similia.search.metric import metric_from
@@ -198,10 +198,11 @@ def test_objects_with_more_near_duplicates_than_neighbours_are_compared_within_t
     X = np.repeat(rng.normal(size=(4, 30)), 50, axis=0) + 0.02 * rng.normal(size=(200, 30))
     similarity, true = Cosine(mapping="projection"), brute(X, Cosine(mapping="projection"), 0.99)
     assert len(true) == 4 * 50 * 49 / 2
+    monkeypatch.setattr(_join, "NEAR", 20)
     found = near_duplicates(X, similarity, 0.99, method="neighbours", random_state=0)
     assert {tuple(pair) for pair in found.pairs.tolist()} == set(true)
     assert found.recall == 1.0
-    monkeypatch.setattr(duplicates, "_IN_GROUPS", 10)  # room for one of the four groups
+    monkeypatch.setattr(_join, "_IN_GROUPS", 10)  # room for one of the four groups
     with pytest.warns(UserWarning, match=r"near_duplicates found about \d\d% of the pairs, below recall=0.9"):
         found = near_duplicates(X, similarity, 0.99, method="neighbours", recall=0.9, random_state=0)
     assert len(found.pairs) < len(true)

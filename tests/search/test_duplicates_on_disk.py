@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 import similia as sm
+from similia.core.validation import spawn_seeds
 from similia.distances import DTW, Levenshtein
 from similia.kernels import Cosine, MinMax, Normalized, Spectrum
 from similia.search import _duplicates_on_disk as disk
 from similia.search import near_duplicates
-from similia.search._join import flatten, graph_of, unite
+from similia.search._join import Limit, fitted_to, flatten, graph_of, unite
+from similia.search.metric import metric_from
 from similia.sources.files import open_objects
 from similia.sources.matrices import open_matrix
 from similia.sources.streams import open_stream
@@ -147,16 +150,160 @@ def test_dask_gives_the_same_for_any_partitions(similarity: Any, options: dict[s
     assert checked.n_true > 10
 
 
+# ---- any similarity
+def series(n: int, length: int = 24, each: int = 3) -> Any:
+    """Return random walks of which `each` in a row are nearly the same."""
+    rng = np.random.default_rng(3)
+    walks = np.repeat(np.cumsum(rng.normal(size=(n // each, length)), axis=1), each, axis=0)
+    return walks + 0.05 * rng.normal(size=walks.shape)
+
+
+SERIES = series(720)[np.random.default_rng(4).permutation(720)]
+ALIKE: dict[str, Any] = {"similarity": DTW(0.1), "threshold": 3.0, "random_state": 0}
+
+
+def npy(folder: Path, X: Any) -> Path:
+    np.save(folder / "x.npy", X)
+    return folder / "x.npy"
+
+
+@pytest.mark.parametrize("method", ["exact", "neighbours"])
+def test_series_of_a_file_give_what_those_in_memory_give(tmp_path: Path, method: str) -> None:
+    expected = near_duplicates(SERIES, **ALIKE, method=method)
+    assert len(expected.pairs) == 720
+    assert expected.recall == 1.0
+    for chunk, memory in ((10_000, "1GB"), (100, "200KB")):
+        with sm.config(max_memory=memory):
+            same(near_duplicates(open_objects(npy(tmp_path, SERIES), chunk=chunk), **ALIKE, method=method), expected)
+
+
+def test_auto_takes_neighbours_for_many_objects_without_hashes(tmp_path: Path) -> None:
+    X = series(2100, 8)
+    found = near_duplicates(open_objects(npy(tmp_path, X)), DTW(0.1), 0.9, random_state=0)
+    assert found.method == "neighbours"
+    same(found, near_duplicates(X, DTW(0.1), 0.9, random_state=0))
+    true = near_duplicates(X, DTW(0.1), 0.9, method="exact")
+    assert set(map(tuple, found.pairs.tolist())) <= set(map(tuple, true.pairs.tolist()))
+    assert len(found.pairs) >= 0.98 * len(true.pairs) > 1000
+
+
+def test_graphs_sets_and_kernels_of_a_file_or_of_dask() -> None:
+    bag = pytest.importorskip("dask.bag")
+    rng = np.random.default_rng(5)
+    sets = [points + 0.01 * rng.normal(size=points.shape) for points in rng.normal(size=(60, 5, 2)) for _ in range(3)]
+    for similarity, threshold, X in (
+        (sm.distances.ModifiedHausdorff(), 0.05, sets),
+        (sm.kernels.MeanMap(sm.kernels.RBF(gamma=1.0)), 0.42, sets),
+        (Spectrum(3), 40, families(200)),
+    ):
+        for method in ("exact", "neighbours"):
+            expected = near_duplicates(X, similarity, threshold, method=method, random_state=0)
+            assert len(expected.pairs) > 20
+            with sm.config(max_memory="100KB"):
+                lazy = bag.from_sequence(X, npartitions=4)
+                found = near_duplicates(lazy, similarity, threshold, method=method, random_state=0)
+            np.testing.assert_array_equal(found.pairs, expected.pairs)
+            np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)
+
+
+def test_a_parameter_that_the_objects_decide_is_that_of_a_sample(tmp_path: Path) -> None:
+    X = np.repeat(RNG.normal(size=(500, 6)), 3, axis=0) + 0.01 * RNG.normal(size=(1500, 6))
+    found = near_duplicates(open_matrix(X), sm.kernels.RBF(), 0.99, method="neighbours", random_state=0)
+    decided = sm.kernels.RBF().decided(X)
+    assert found.similarity.gamma == pytest.approx(decided.gamma, rel=0.1)
+    same(found, near_duplicates(X, found.similarity, 0.99, method="neighbours", random_state=0))
+
+
+@pytest.mark.parametrize("method", ["exact", "neighbours"])
+def test_an_error_names_the_position_of_the_object(method: str) -> None:
+    X = series(2100, 8)
+    even = np.linspace(0, 2099, 1024).astype(int)
+    for i in (int(even[900]), int(even[900]) + 1):  # one of the sample, and perhaps another
+        Y = X.copy()
+        Y[i, 3] = np.inf
+        with pytest.raises(ValueError, match=f"series {i}, time point 3"):
+            near_duplicates(open_matrix(Y), DTW(), 0.1, method=method, random_state=0)
+
+
+@pytest.mark.parametrize("method", ["exact", "neighbours"])
+def test_an_error_names_the_positions_of_a_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setattr(sm.search._join, "FIT_ON", 200)
+    sample = fitted_to(400, spawn_seeds(0, 2)[0])
+    i, j = np.setdiff1d(np.arange(400), sample)[100:102].tolist()  # the encoder does not compare them
+    words = [f"{k:03d}" for k in range(400)]
+    (tmp_path / "x.txt").write_text("\n".join(words))
+
+    def apart(x: str, y: str) -> float:
+        return np.nan if {int(x), int(y)} == {i, j} else float(abs(int(x) - int(y)))
+
+    with sm.config(max_memory="50KB"):
+        for X in (words, open_stream(tmp_path / "x.txt", chunk=50)):
+            with pytest.raises(ValueError, match=rf"returned nan for X\[{i}\] and X\[{j}\]"):
+                near_duplicates(X, sm.distances.FromFunction(apart), 1, method=method, random_state=0)
+
+
+@pytest.mark.parametrize("most", [200, 10])
+def test_groups_larger_than_the_neighbours_are_compared(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    X = series(240, 8, each=60)
+    monkeypatch.setattr(sm.search._join, "NEAR", 5)
+    monkeypatch.setattr(sm.search._join, "_IN_GROUPS", most)
+    monkeypatch.setattr(disk, "_IN_BATCH", 2000)  # one group in a batch
+    some = pytest.warns(UserWarning, match="near_duplicates found about") if most == 10 else nullcontext()
+    with some:
+        expected = near_duplicates(X, DTW(), 2.0, method="neighbours", random_state=0)
+    some = pytest.warns(UserWarning, match="near_duplicates found about") if most == 10 else nullcontext()
+    with sm.config(max_memory="50KB"), some:
+        same(near_duplicates(open_matrix(X), DTW(), 2.0, method="neighbours", random_state=0), expected)
+    assert (len(expected.pairs) == 4 * 60 * 59 // 2) == (most == 200)
+    assert (expected.recall == 1.0) == (most == 200)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), min_size=1, max_size=40), st.integers(1, 30))
+@settings(deadline=None)
+def test_a_component_is_in_one_tile_if_it_fits_else_in_tiles_in_order(parts: list[tuple[int, int]], fit: int) -> None:
+    root, sizes = np.array(parts, np.int64).T
+    tile = disk._tiles_of(root, sizes, fit)
+    assert sorted(set(tile)) == list(range(tile.max() + 1))
+    assert (np.bincount(tile, sizes) <= max(2 * fit, fit + sizes.max())).all()
+    for component in set(root):
+        assert (np.diff(tile[root == component]) >= 0).all()
+        if sizes.sum() <= 2 * fit:
+            assert len(set(tile[root == component])) == 1
+
+
+@pytest.mark.parametrize("chunk", [7, 50])
+def test_objects_of_batches_are_read_in_order(tmp_path: Path, chunk: int) -> None:
+    X, rng = np.arange(100.0)[:, None] * np.ones(3), np.random.default_rng(0)
+    source, none = open_objects(npy(tmp_path, X), chunk=chunk), np.zeros(0, np.int64)
+    reader = disk._Reader(Limit(metric_from(DTW(), "similarity"), 1.0), source)
+    for _ in range(30):
+        rows = np.sort(rng.choice(100, 20, replace=False))
+        cut = int(rng.integers(1, 20))
+        tile = rows[:cut]
+        for others in (none, rows[cut:], rows[cut:][::2]):
+            found = reader.objects(disk._Batch(tile, others, none, none))
+            assert [row[0] for row in found] == [*tile, *others]
+
+
 # ---- interruptions
 class Stopped(Exception):
     """Raised in place of a power cut."""
 
 
-@pytest.mark.parametrize(("similarity", "options"), [*CASES[:2], CASES[3]], ids=[*NAMES[:2], NAMES[3]])
+STOPPED = [*CASES[:2], CASES[3], (DTW(0.1), {"threshold": 3.0, "method": "neighbours"})]
+
+
+@pytest.mark.parametrize(("similarity", "options"), STOPPED, ids=[*NAMES[:2], NAMES[3], "series"])
 def test_a_run_that_stops_at_any_commit_goes_on(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, similarity: Any, options: dict[str, Any]
 ) -> None:
-    expected = near_duplicates(TEXTS, similarity, **options, random_state=0)
+    X: Any = TEXTS
+    if type(similarity) is DTW:
+        X, table = SERIES, npy(tmp_path, SERIES)
+        monkeypatch.setattr(sm.search._join, "NEAR", 1)  # so that groups are compared
+        monkeypatch.setattr(sm.search.duplicates, "QUERIES", 100)
+        monkeypatch.setattr(disk, "QUERIES", 100)
+    expected = near_duplicates(X, similarity, **options, random_state=0)
     append, finish, count = Journal.append, Journal.finish, itertools.count()
     stops_at = {k * (k + 1) // 2 for k in range(2, 100)}  # after 2 commits more, then 3, then 4: between all steps
     signed: list[int] = []
@@ -181,13 +328,14 @@ def test_a_run_that_stops_at_any_commit_goes_on(
     with sm.config(max_memory=LITTLE[similarity is CASES[3][0]]):
         for tries in range(200):  # noqa: B007
             try:
-                source = open_stream(table, chunk=500)
+                source = open_stream(table, chunk=len(X) // 5 + 1)
                 found = near_duplicates(source, similarity, **options, random_state=0, folder=folder)
             except Stopped:
                 continue
             break
     assert tries > 5
-    assert sum(signed) < 2 * len(TEXTS)  # what was committed is not done again
+    assert (folder / "within").exists() == (X is SERIES)
+    assert sum(signed) < 2 * len(X)  # what was committed is not done again
     same(found, expected)
     before = len(signed)
     same(near_duplicates(source, similarity, **options, random_state=0, folder=folder), expected)
@@ -348,8 +496,14 @@ def test_records_are_read_by_position(tmp_path_factory: Any, wanted: set[int], r
     ("change", "words"),
     [
         ({"X": (text for text in TEXTS)}, "objects that can be read several times"),
-        ({"similarity": DTW(), "threshold": 1.0}, "read the objects into memory"),
-        ({"method": "exact"}, "'auto' or 'hashes'"),
+        (
+            {"similarity": Spectrum(4), "method": "hashes"},
+            "method must be 'auto', 'exact' or 'neighbours' for Spectrum",
+        ),
+        (
+            {"similarity": sm.pairwise(lambda x, y: abs(len(x) - len(y)))},
+            "similarity must be a kernel, with large values",
+        ),
         ({"X": TEXTS, "folder": "work"}, "folder must be None for objects in memory"),
     ],
 )
@@ -383,6 +537,25 @@ def test_the_command_reads_a_large_file_in_chunks_and_writes_the_same(
             assert parquet.read_table(tmp_path / f"large{what}").equals(parquet.read_table(tmp_path / f"small{what}"))
     large, small = ((tmp_path / f"{name}.html").read_text() for name in ("large", "small"))
     assert large == small
+
+
+@pytest.mark.parametrize("method", ["neighbours", "exact"])
+def test_the_command_reads_a_large_file_of_series_in_chunks(
+    tmp_path: Path, similia: Any, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    taken: list[str] = []
+    find = disk.find
+    monkeypatch.setattr(disk, "find", lambda *given: taken.append(given[3]) or find(*given))
+    data = npy(tmp_path, SERIES)
+    for name, memory in (("large", "300KB"), ("small", "1GB")):
+        options = ["--distance", "DTW(0.1)", "--threshold", "3", "--method", method, "--max-memory", memory]
+        done = similia("duplicates", data, *options, "-o", tmp_path / f"{name}.csv")
+        assert done.returncode == 0, done.stderr
+        assert not (tmp_path / f"{name}.csv.partial").exists()
+    large, small = ((tmp_path / f"{name}.csv").read_text() for name in ("large", "small"))
+    assert large == small
+    assert len(large.splitlines()) == 721
+    assert taken == [method]
 
 
 def test_the_command_lists_all_skipped_rows(tmp_path: Path, similia: Any) -> None:

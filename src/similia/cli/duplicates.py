@@ -55,21 +55,21 @@ def duplicates(
 ) -> None:
     """List pairs of near-duplicates, and the groups that they form. Texts are compared by their runs of 5 letters.
 
-    If hashes find the pairs, a file larger than a quarter of --max-memory (default: 1 GiB) is read in chunks, several
-    times. Such a run resumes when the command is repeated after Ctrl-C, a crash or a full disk.
+    A file larger than a quarter of --max-memory (default: 1 GiB) is read in chunks, several times. Such a run resumes
+    when the command is repeated after Ctrl-C, a crash or a full disk.
 
     [bold]similia duplicates messages.csv --text message -o pairs.csv --report pairs.html[/bold]
 
     [bold]similia duplicates reads.fasta --distance 'Levenshtein()' --relative --threshold 0.1 -o pairs.parquet[/bold]
     """
-    from similia.cli.inputs import as_compared, read_objects
+    from similia.cli.inputs import as_compared
     from similia.cli.outputs import bars, check_page, check_table, print_written, stoppable, write_blocks
     from similia.cli.voice import result, voice
     from similia.core.config import config
     from similia.report import write_duplicates
     from similia.scale.stream import partial_of
     from similia.search import near_duplicates
-    from similia.search.duplicates import discard, has_hashes
+    from similia.search.duplicates import discard
     from similia.sources.source import Source
 
     if kernel and distance:
@@ -85,8 +85,6 @@ def duplicates(
     with config(max_memory=max_memory):
         found = _read(data, table)
         compared = _comparison(found, kernel, distance)
-        if isinstance(found, Source) and not (method in ("auto", "hashes") and has_hashes(compared)):
-            found = read_objects(data, labelled=False, **table)  # whose neighbours are in memory
         in_chunks = isinstance(found, Source)
         X = found if isinstance(found, Source) else found.objects
         folder = partial_of(output) if in_chunks and not voice().piped else None

@@ -2,16 +2,23 @@
 
 A folder holds what each step found; a step appends to a `Journal`, so a run that stops goes on where it was.
 
-1. ``signatures``: for each object, its keys and hashes (`Plan.hashed`) and its size. Objects are read once.
-2. ``candidates``: pairs with equal keys. The keys of as many bands as fit into memory are read and sorted at once; if
-   those of one band do not fit, objects are split by key, and each pass takes one share. The signatures of objects with
-   equal keys are read again, to leave out pairs that an earlier band has and pairs with few equal hashes.
+1. ``signatures``: for each object, its keys and hashes (`Plan`) or its code of bits (`Bits`), and its size. Objects
+   are read once.
+2. ``candidates``: by hashes, pairs with equal keys. The keys of as many bands as fit into memory are read and sorted at
+   once; if those of one band do not fit, objects are split by key, and each pass takes one share. The signatures of
+   objects with equal keys are read again, to leave out pairs that an earlier band has and pairs with few equal hashes.
+   By bits, each object and those with the nearest codes; a pass takes 4,096 objects and reads all codes.
 3. ``pairs``: candidates that pass the threshold. Connected components of candidates are put together into batches whose
-   objects fit into memory; the source is read once for each batch.
+   objects fit into memory; the source is read once for each batch. A component that does not fit, which is usual by
+   bits, is cut into tiles; the source is read once for each tile, up to its end.
+4. By bits, ``recall``: the recall of a sample of objects, which are compared with all others. If it is too low,
+   ``within``: pairs of objects of one group, and their recall.
+
+If all pairs are compared, step 3 alone is done, with tiles of all objects.
 
 Memory beside ``max_memory``: a few whole numbers for each object and for each pair found, and the signatures of the
 objects that share one key. Time beside that in memory: a reading of the signatures for each pass, of the source for
-each batch.
+each batch or tile.
 """
 
 from __future__ import annotations
@@ -19,8 +26,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,33 +37,43 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings, track
-from similia.core.errors import BadFile, BadValue, part_from
+from similia.core.errors import BadFile, BadValue, numbered, part_from
 from similia.core.hashing import fingerprint
 from similia.core.validation import generator, spawn_seeds
 from similia.kernels import MinMax
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import StringBatch
 from similia.search._join import (
+    CHECKED,
+    NEAR,
+    QUERIES,
+    Bits,
     Join,
     Limit,
     Plan,
     bytes_of,
     check_number,
+    checked,
     components,
     estimated_recall,
+    fitted_to,
+    groups_of,
     n_letters_compared,
     once,
+    pairs_among,
     pairs_to_estimate,
     plan,
     propose_equal,
     sample_of,
+    warn_if_below,
 )
-from similia.search.metric import Floats, Index
+from similia.search.metric import Floats, Index, Metric
 from similia.sources.dask import Distributed
-from similia.sources.source import Source
+from similia.sources.source import Chunk, Chunks, Source
 from similia.storage.disk import LOCK, Journal, is_leftover, take_lock, write_atomically
 
-_RUN, _SIGNATURES, _CANDIDATES, _PAIRS = "run.json", "signatures", "candidates", "pairs"
+_RUN, _SIGNATURES, _CANDIDATES, _PAIRS, _WITHIN = "run.json", "signatures", "candidates", "pairs", "within"
+_RECALL = {_PAIRS: "recall", _WITHIN: "recall within"}  # files of the recall of the pairs found so far
 _PARTIAL = ".partial"
 _FLUSH = 32  # bits of the number of a commit that count the commits of one pass
 _PER_KEY = 48  # bytes of memory for a key and its position, while they are sorted
@@ -63,6 +81,8 @@ _RUN_OF, _GAP = 2**18, 2**13  # bytes of signatures read at once, and bytes betw
 _MOST_CANDIDATES = 2**31
 _N_READ = 256  # objects to which the hashing is fitted, as `MinHash.fit` takes from a collection in memory
 _WEIGHT = 8  # memory for the comparison of a batch, as a multiple of its objects' bytes
+_EDGES = 30 * NEAR  # of the candidates of an object by bits, as so many bytes of the object
+_IN_BATCH = 2**18  # pairs within groups that are compared in a batch
 
 _EDGE = np.dtype([("left", "<i8"), ("right", "<i8")])
 _PAIR = np.dtype([("left", "<i8"), ("right", "<i8"), ("value", "<f8")])
@@ -78,34 +98,49 @@ class Found(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Sorted positions of objects that fit into memory together, and the pairs ``left[t], right[t]`` to compare.
+    """Ascending positions of objects that fit into memory together, and the pairs ``left[t], right[t]`` to compare.
 
-    If `every`, each object of `left` is compared with those of `right` behind it.
+    The objects `others` are behind those of `tile`, which several batches in a row may share. If `every`, each object
+    of `left` is compared with those of `right` behind it.
     """
 
-    rows: Index
+    tile: Index
+    others: Index
     left: Index
     right: Index
     every: bool = False
 
 
-def find(limit: Limit, source: Source, n: int, recall: float, random_state: Any, folder: Path) -> Found:
+def find(limit: Limit, source: Source, n: int, method: str, recall: float, random_state: Any, folder: Path) -> Found:
     """Return the near-duplicates among the n objects of `source`; `folder` keeps what is done."""
     folder.mkdir(exist_ok=True)
     if not (folder / _RUN).exists() and not all(map(is_leftover, os.listdir(folder))):
         raise BadFile(folder, "holds other files than those of near_duplicates; name a new or an empty folder")
     with closing(take_lock(folder)):
-        seeds = _started(limit, source, n, recall, random_state, folder)
-        rng = generator(seeds[0])
-        sample, even = sample_of(n, rng), np.unique(np.linspace(0, n - 1, min(n, _N_READ)).astype(np.int64))
-        both = _taken(limit, source, np.concatenate([sample, even]))
-        few = np.arange(len(sample), len(sample) + len(even))
-        bands = plan(limit, take(both, np.arange(len(sample))), n, recall, rng)
+        seeds = _started(limit, source, n, method, recall, random_state, folder)
+        if method == "neighbours":
+            work = _Work(limit, source, n, Bits(), folder)
+            if not (folder / _SIGNATURES).exists():
+                rows = fitted_to(n, seeds[0])
+                some = taken(limit.metric, source, rows)
+                with numbered(rows):
+                    encoder = Bits.encoder(limit.metric, some, seeds[0])
+                work.sign(encoder)
+            work.propose()
+            work.verify(_PAIRS, work.batches())
+            return work.found(work.measured(seeds[1], recall))
+        bands = None
+        if method == "hashes":
+            rng = generator(seeds[0])
+            sample, even = sample_of(n, rng), np.unique(np.linspace(0, n - 1, min(n, _N_READ)).astype(np.int64))
+            both = taken(limit.metric, source, np.concatenate([sample, even]))
+            few = np.arange(len(sample), len(sample) + len(even))
+            bands = plan(limit, take(both, np.arange(len(sample))), n, recall, rng)
         work = _Work(limit, source, n, bands, folder)
         if bands is not None:
             work.sign(bands.hashing(seeds[1]).fit(take(both, few)))
             work.propose()
-        work.verify()
+        work.verify(_PAIRS, work.batches())
         return work.found()
 
 
@@ -119,7 +154,7 @@ def discard(folder: Path) -> None:
 
 
 def _forget(folder: Path) -> None:
-    for name in (_SIGNATURES, _CANDIDATES, _PAIRS):
+    for name in (_SIGNATURES, _CANDIDATES, _PAIRS, _WITHIN, *_RECALL.values()):
         (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / f"{name}{_PARTIAL}", ignore_errors=True)
 
@@ -137,13 +172,15 @@ def counted(source: Source) -> int:
     return n
 
 
-def _started(limit: Limit, source: Source, n: int, recall: float, random_state: Any, folder: Path) -> list[Any]:
+def _started(
+    limit: Limit, source: Source, n: int, method: str, recall: float, random_state: Any, folder: Path
+) -> list[Any]:
     """Return the seeds of this run or, if the folder holds an earlier run for the same, its seeds."""
     seed = int(random_state) if isinstance(random_state, int | np.integer) else None
     belongs = {
         "data": source.fingerprint() if source.again else os.urandom(16).hex(), "n": n, "seed": seed,
         "similarity": fingerprint(limit.metric.function, "the similarity"), "threshold": limit.threshold,
-        "relative": limit.relative, "recall": recall, "version": 3,
+        "relative": limit.relative, "method": method, "recall": recall, "version": 4,
     }  # fmt: skip
     path = folder / _RUN
     if path.exists():
@@ -160,20 +197,21 @@ def _started(limit: Limit, source: Source, n: int, recall: float, random_state: 
     return fresh
 
 
-def _taken(limit: Limit, source: Source, rows: Index) -> Any:
-    return limit.metric.as_objects(source.take(rows))
+def taken(metric: Metric, source: Source, rows: Index) -> Any:
+    """Return the objects of a source at some positions, as a similarity takes them."""
+    found = source.take(rows)
+    with nullcontext() if isinstance(source, Distributed) else numbered(rows):
+        return metric.as_objects(found)
 
 
 class _Work:
     """The steps of one run; each is left out if its file is there."""
 
-    def __init__(self, limit: Limit, source: Source, n: int, bands: Plan | None, folder: Path) -> None:
-        self.limit, self.source, self.n, self.plan, self.folder = limit, source, n, bands, folder
+    def __init__(self, limit: Limit, source: Source, n: int, how: Plan | Bits | None, folder: Path) -> None:
+        self.limit, self.source, self.n, self.plan, self.folder = limit, source, n, how, folder
         self.max_memory = settings().max_memory
-        self.row: Any = None
-        if bands is not None:
-            keys, hashes = ("keys", "<u8", (bands.bands,)), ("hashes", "u1", (bands.rows * bands.bands,))
-            self.row = np.dtype([keys, hashes, ("letters", "<i8"), ("bytes", "<i8"), ("nothing", "?")])
+        self.row: Any = None if how is None else how.row
+        self.reader = _Reader(limit, source)
 
     # ---- signatures
     def sign(self, hashing: Any) -> None:
@@ -197,34 +235,30 @@ class _Work:
         """Yield the signatures of the objects from position `start` on, in parts; of Dask, made by its workers."""
         assert self.plan is not None
         if isinstance(self.source, Distributed):
-            yield from self.source.map(_signed, hashing, self.plan, self.row, few=True)
+            yield from self.source.map(_signed, hashing, self.plan, few=True)
             return
         with closing(self.source.chunks(start)) as chunks:
             for chunk in chunks:
                 with part_from(chunk.start):
-                    yield _signed(self.limit.metric.as_objects(chunk.objects), 0, hashing, self.plan, self.row)
+                    yield _signed(self.limit.metric.as_objects(chunk.objects), 0, hashing, self.plan)
 
     # ---- candidates
     def propose(self) -> None:
-        """Write the pairs with equal keys."""
+        """Write the pairs with equal keys, or near codes."""
         path = self.folder / _CANDIDATES
         if path.exists():
             return
-        together, shares = self._passes()
-        header = {"together": together, "shares": shares, "max_memory": self.max_memory}  # all decide where parts end
+        header = {"max_memory": self.max_memory}  # decides where parts end
         with Journal(self._partial(path)) as journal:
             if journal.header == header:
                 journal.resume()
             else:
                 journal.start(header, 0)
-            assert self.plan is not None
             done, flushed = journal.done >> _FLUSH, journal.done & (2**_FLUSH - 1)
-            passes = [(b, s) for b in range(0, self.plan.bands, together) for s in range(shares)]
+            passes = self._passes()
             n_pairs = (self._partial(path) / "data").stat().st_size // _EDGE.itemsize
             for number in track(range(done, len(passes)), "candidates", len(passes) - done):
-                band, share = passes[number]
-                bands = range(band, min(self.plan.bands, band + together))
-                for flush, edges in enumerate(self._edges(bands, share, shares), 1):
+                for flush, edges in enumerate(passes[number](), 1):
                     if number == done and flush <= flushed:
                         continue
                     journal.append(edges.tobytes(), (number << _FLUSH) + flush)
@@ -235,11 +269,20 @@ class _Work:
                 journal.append(b"", (number + 1) << _FLUSH)
             journal.finish(path, b"")
 
-    def _passes(self) -> tuple[int, int]:
-        """Return how many bands are sorted together, and into how many shares the objects of one band are split."""
+    def _passes(self) -> list[Callable[[], Iterator[npt.NDArray]]]:
+        """Return functions that yield the candidates of a pass, in parts."""
+        if isinstance(self.plan, Bits):
+            return [partial(self._near, first) for first in range(0, self.n, QUERIES)]
         assert self.plan is not None
-        fit, one = self.max_memory // 4, _PER_KEY * self.n
-        return max(1, min(self.plan.bands, fit // one)), max(1, -(-one // fit))
+        fit, one, n_bands = self.max_memory // 4, _PER_KEY * self.n, self.plan.bands
+        together, shares = max(1, min(n_bands, fit // one)), max(1, -(-one // fit))
+        groups = [range(band, min(n_bands, band + together)) for band in range(0, n_bands, together)]
+        return [partial(self._edges, bands, share, shares) for bands in groups for share in range(shares)]
+
+    def _near(self, first: int) -> Iterator[npt.NDArray]:
+        """Yield the candidates of the objects from position `first` on: those with the nearest codes."""
+        codes = np.memmap(self.folder / _SIGNATURES, self.row, "r")["code"]
+        yield _edges_of(*Bits.near(codes, first, min(self.n, first + QUERIES)))
 
     def _edges(self, bands: range, share: int, shares: int) -> Iterator[npt.NDArray]:
         """Yield the candidates of some bands, in parts; of the objects, those of one share."""
@@ -260,7 +303,6 @@ class _Work:
 
     def _of_band(self, band: int, rows: Index, keys: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray]:
         """Yield the candidates among `rows`, sorted by their `keys` of one band."""
-        assert self.plan is not None
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, np.int64)
         sizes = np.diff(np.append(starts, len(keys)))
         kept = sizes > 1
@@ -284,21 +326,19 @@ class _Work:
         self, found: npt.NDArray, order: Index, band: int, positions: Index, size: int
     ) -> Iterator[npt.NDArray]:
         """Yield the candidates among signatures, which `order` sorts by their key of the band."""
-        assert self.plan is not None
+        assert isinstance(self.plan, Plan)
         keys, hashes = (np.ascontiguousarray(found[name]) for name in ("keys", "hashes"))
         left, right = np.empty(size, np.int64), np.empty(size, np.int64)
         own, at = keys[order, band], 0
         while at < len(order):
             at, used = propose_equal(keys, hashes, self.plan.least, order, own, band, at, left, right)
             if used:
-                edges = np.empty(used, _EDGE)
-                edges["left"], edges["right"] = positions[left[:used]], positions[right[:used]]
-                yield edges
+                yield _edges_of(positions[left[:used]], positions[right[:used]])
 
     # ---- pairs
-    def verify(self) -> None:
-        """Write the candidates that pass the threshold."""
-        path = self.folder / _PAIRS
+    def verify(self, name: str, batches: Iterator[_Batch]) -> None:
+        """Write the pairs of the batches that pass the threshold to the file `name`."""
+        path = self.folder / name
         if path.exists():
             return
         header = {"max_memory": self.max_memory}
@@ -308,7 +348,7 @@ class _Work:
             else:
                 journal.start(header, 0)
             n_pairs = (self._partial(path) / "data").stat().st_size // _PAIR.itemsize
-            for number, batch in enumerate(self._batches()):
+            for number, batch in enumerate(batches):
                 if number < journal.done:
                     continue
                 pairs = self._passing(batch)
@@ -319,24 +359,32 @@ class _Work:
 
     def _passing(self, batch: _Batch) -> npt.NDArray:
         """Return the pairs of a batch that pass."""
-        rows = batch.rows
-        join = Join(self.limit, _taken(self.limit, self.source, rows))
+        rows = np.concatenate([batch.tile, batch.others])
+        join = Join(self.limit, self.reader.objects(batch))
         compare = join.all_pairs if batch.every else join.compare
-        compare(np.searchsorted(rows, batch.left), np.searchsorted(rows, batch.right))
+        with pairs_among(rows, rows):
+            compare(np.searchsorted(rows, batch.left), np.searchsorted(rows, batch.right))
         pairs, values = join.found()
         found = np.empty(len(pairs), _PAIR)
         found["left"], found["right"], found["value"] = rows[pairs[:, 0]], rows[pairs[:, 1]], values
         return found
 
-    def _batches(self) -> Iterator[_Batch]:
+    def batches(self) -> Iterator[_Batch]:
+        """Yield the candidates; without a plan, all pairs."""
         if self.plan is None:
-            sizes = np.concatenate([_sizes(c.objects)[1] for c in self.source.chunks()])
-            yield from self._tiles(np.arange(self.n), sizes)
+            yield from self._tiles(np.arange(self.n), self._all_sizes())
             return
         yield from self._of_components()
-        if self.limit.is_edits:
+        if isinstance(self.plan, Plan) and self.limit.is_edits:
             near, sizes = self._short()
             yield from self._tiles(near, sizes)
+
+    def _all_sizes(self) -> Index:
+        """Return about how many bytes each object takes; of Dask, measured by its workers."""
+        if isinstance(self.source, Distributed):
+            return np.concatenate([*self.source.map(_bytes_each)])
+        with closing(self.source.chunks()) as chunks:
+            return np.concatenate([_bytes_each(self.limit.metric.as_objects(chunk.objects)) for chunk in chunks])
 
     def _of_components(self) -> Iterator[_Batch]:
         """Yield batches of whole components of the graph of candidates; a large component is cut into tiles."""
@@ -344,33 +392,44 @@ class _Work:
         involved = np.zeros(self.n, np.bool_)
         for edges in self._edges_on_disk():
             involved[edges["left"]] = involved[edges["right"]] = True
-        rows, fit = np.flatnonzero(involved), max(1, self.max_memory // _WEIGHT)
-        del involved
-        sizes = self._column("bytes", rows)
-        names, component = np.unique(root[rows], return_inverse=True)
-        totals = np.bincount(component, sizes, len(names))
-        batch_of = ((np.cumsum(totals) - totals) // fit).astype(np.int64)
-        for batch in range(int(batch_of.max(initial=-1)) + 1):
-            parts = [np.zeros(0, _EDGE)]
+        rows = np.flatnonzero(involved)
+        sizes = self._column("bytes", rows) + (_EDGES if isinstance(self.plan, Bits) else 0)
+        tile = _tiles_of(root[rows], sizes, max(1, self.max_memory // _WEIGHT))
+        del involved, root, sizes
+        for number in range(int(tile.max(initial=-1)) + 1):
+            keys = [np.zeros(0, np.int64)]
             for edges in self._edges_on_disk():
-                at = batch_of[np.searchsorted(names, root[edges["left"]])]
-                parts.append(edges[at == batch])
-            edges = np.concatenate(parts)
-            if not len(edges):
+                here = edges[tile[np.searchsorted(rows, edges["left"])] == number]
+                keys.append(here["left"] * self.n + here["right"])
+            left, right = np.divmod(np.unique(np.concatenate(keys)), self.n)  # by bits, some pairs occur twice
+            tile_of_right = tile[np.searchsorted(rows, right)]
+            own = np.unique(np.concatenate([left, right[tile_of_right == number]]))
+            for other in np.unique(tile_of_right):
+                some = tile_of_right == other
+                others = right[:0] if other == number else np.unique(right[some])
+                yield _Batch(own, others, left[some], right[some])
+
+    def _of_groups(self) -> Iterator[_Batch]:
+        """Yield all pairs of objects of each group that the pairs form, small groups first."""
+        found, fit = np.fromfile(self.folder / _PAIRS, _PAIR), max(1, self.max_memory // _WEIGHT)
+        groups = groups_of(components([(found["left"], found["right"])], self.n))
+        sizes, n_bytes, n_pairs = self._column("bytes", np.arange(self.n)), 0, 0
+        waiting: list[Index] = []
+        for group in groups:
+            of_group, among = int(sizes[group].sum()), len(group) * (len(group) - 1) // 2
+            if waiting and (n_bytes + of_group > fit or n_pairs + among > _IN_BATCH):
+                yield _together(waiting)
+                waiting, n_bytes, n_pairs = [], 0, 0
+            if of_group > fit or among > _IN_BATCH:
+                yield from self._tiles(group, sizes[group])
                 continue
-            members = np.flatnonzero(batch_of[component] == batch)
-            tile = np.zeros(len(members), np.int64)
-            if sizes[members].sum() > 2 * fit:
-                tile = (np.cumsum(sizes[members]) // fit).astype(np.int64)
-            ends = [tile[np.searchsorted(rows[members], edges[side])] for side in ("left", "right")]
-            pair_of_tiles = ends[0] * (int(tile[-1]) + 1) + ends[1]
-            for number in np.unique(pair_of_tiles):
-                left, right = (edges[side][pair_of_tiles == number] for side in ("left", "right"))
-                yield _Batch(np.unique(np.concatenate([left, right])), left, right)
+            waiting.append(group)
+            n_bytes, n_pairs = n_bytes + of_group, n_pairs + among
+        if waiting:
+            yield _together(waiting)
 
     def _short(self) -> tuple[Index, Index]:
         """Return the strings that may be near to a string without k-mers, and their bytes."""
-        assert self.plan is not None
         longest = -1
         for _, block in self._blocks(self.folder / _SIGNATURES, self.row):
             longest = max(longest, int(block["letters"][block["nothing"]].max(initial=-1)))
@@ -384,33 +443,55 @@ class _Work:
         return np.concatenate(rows), np.concatenate(sizes)
 
     def _tiles(self, rows: Index, sizes: Index) -> Iterator[_Batch]:
-        """Yield unions of two blocks of `rows`, so that any two objects are compared in one of them."""
+        """Yield all pairs of two blocks of `rows`, and of a block with itself."""
         tile = (np.cumsum(sizes) // max(1, self.max_memory // (2 * _WEIGHT))).astype(np.int64)
-        blocks = [rows[tile == t] for t in np.unique(tile)]
-        last = len(blocks) - 1
+        blocks = np.split(rows, np.flatnonzero(np.diff(tile)) + 1)
         for i, block in enumerate(blocks):
-            for j in range(i + 1, last + 1):
-                both = np.concatenate([block, blocks[j]])
-                right = both if j == i + 1 else blocks[j]  # objects of one block are compared along with the next
-                yield _Batch(both, both if i == last - 1 else block, right, every=True)
-        if len(blocks) == 1:
-            yield _Batch(rows, rows, rows, every=True)
+            yield _Batch(block, rows[:0], block, block, every=True)
+            for other in blocks[i + 1 :]:
+                yield _Batch(block, other, block, other, every=True)
 
     # ---- the result
-    def found(self) -> Found:
-        """Return the pairs in order, and the estimated recall."""
-        found = np.fromfile(self.folder / _PAIRS, _PAIR)
-        groups = components([(found["left"], found["right"])], self.n)
-        pairs, values = once(np.stack([found["left"], found["right"]], axis=1), found["value"], self.n)
-        if self.plan is None:
-            return Found(pairs, values, 1.0, groups)
+    def measured(self, seed: Any, recall: float) -> float:
+        """Return the recall of bits; if it is too low, compare the objects of each group, and warn if it stays so."""
+        share = self._recall(_PAIRS, seed)
+        if share < recall:
+            self.verify(_WITHIN, self._of_groups())
+            share = self._recall(_WITHIN, seed)
+        warn_if_below(share, recall)
+        return share
+
+    def _recall(self, last: str, seed: Any) -> float:
+        """Return the recall of the pairs in the files up to `last`, measured on a sample and kept in a file."""
+        path = self.folder / _RECALL[last]
+        if not path.exists():
+            sample = generator(seed).choice(self.n, min(self.n, CHECKED), replace=False)
+            queries = taken(self.limit.metric, self.source, sample)
+            with closing(self.source.chunks()) as chunks:
+                parts = (self.limit.metric.as_objects(chunk.objects) for chunk in chunks)
+                found = checked(self.limit, self._pairs()[0], self.n, sample, queries, parts)
+            write_atomically(path, repr(found.recall).encode())
+        return float(path.read_text())
+
+    def _pairs(self) -> tuple[Index, Floats]:
+        """Return the pairs in order, each once, and their values."""
+        paths = [path for path in (self.folder / _PAIRS, self.folder / _WITHIN) if path.exists()]
+        found = np.concatenate([np.fromfile(path, _PAIR) for path in paths])
+        return once(np.stack([found["left"], found["right"]], axis=1), found["value"], self.n)
+
+    def found(self, recall: float = 1.0) -> Found:
+        """Return the pairs in order, and the recall, which is estimated if objects were hashed."""
+        pairs, values = self._pairs()
+        groups = components([(pairs[:, 0], pairs[:, 1])], self.n)
+        if not isinstance(self.plan, Plan):
+            return Found(pairs, values, recall, groups)
         shared = values
         if self.limit.is_edits:
             some = pairs[pairs_to_estimate(len(pairs))]
             shared = np.zeros(0)
             if len(some):
                 rows, places = np.unique(some, return_inverse=True)
-                objects, places = _taken(self.limit, self.source, rows), places.reshape(some.shape)
+                objects, places = taken(self.limit.metric, self.source, rows), places.reshape(some.shape)
                 shared = np.asarray(MinMax(self.plan.kernel).paired(objects, objects, places[:, 0], places[:, 1]))
         return Found(pairs, values, estimated_recall(shared, self.plan), groups)
 
@@ -438,12 +519,81 @@ class _Work:
         return found
 
 
-def _signed(objects: Any, _start: int, hashing: Any, plan: Plan, row: np.dtype) -> npt.NDArray:
+class _Reader:
+    """Reads the objects of batches: those behind the last ones without going back, those of a shared tile once."""
+
+    def __init__(self, limit: Limit, source: Source) -> None:
+        self.limit, self.source = limit, source
+        self._chunks: Chunks | None = None
+        self._chunk: Chunk | None = None
+        self._tile: tuple[Index, Any] | None = None
+
+    def objects(self, batch: _Batch) -> Any:
+        """Return the objects of a batch, in the order of their positions."""
+        if self._tile is None or self._tile[0] is not batch.tile:
+            self._tile = None
+            self._tile = batch.tile, self._read(batch.tile)
+        tile = self._tile[1]
+        return concatenate([tile, self._read(batch.others)]) if len(batch.others) else tile
+
+    def _read(self, rows: Index) -> Any:
+        """Return the objects at the ascending positions `rows`."""
+        if type(self.source).take is not Source.take:  # reads no more than these
+            return taken(self.limit.metric, self.source, rows)
+        if self._chunk is None or self._chunks is None or rows[0] < self._chunk.start:
+            self._chunks = self.source.chunks(int(rows[0]))
+            self._chunk = next(self._chunks)
+        parts = []
+        while True:
+            low, high = np.searchsorted(rows, [self._chunk.start, self._chunk.stop])
+            if low < high:
+                parts.append(take(self._chunk.objects, rows[low:high] - self._chunk.start))
+            if high == len(rows):
+                return self.limit.metric.as_objects(concatenate(parts))
+            self._chunk = next(self._chunks)
+
+
+def _tiles_of(root: Index, sizes: Index, fit: int) -> Index:
+    """Return the number of a tile for each object, given its component and its bytes.
+
+    Small components share a tile. One of more than `fit` bytes is cut into tiles of about so many, in order.
+    """
+    _, component = np.unique(root, return_inverse=True)
+    totals = np.bincount(component, sizes).astype(np.int64)
+    batch = ((np.cumsum(totals) - totals) // fit)[component]
+    order = np.argsort(batch, kind="stable")
+    batch, sizes = batch[order], sizes[order]
+    total = np.bincount(batch, sizes)[batch]
+    before = np.cumsum(sizes) - sizes
+    part = np.where(total > 2 * fit, (before - before[np.searchsorted(batch, batch)]) // fit, 0)
+    tile = np.empty(len(order), np.int64)
+    tile[order] = np.cumsum((np.diff(batch, prepend=batch[:1]) != 0) | (np.diff(part, prepend=part[:1]) != 0))
+    return tile
+
+
+def _together(groups: list[Index]) -> _Batch:
+    """Return a batch of all pairs of objects of each group."""
+    left, right = zip(*(group[np.array(np.triu_indices(len(group), 1))] for group in groups), strict=True)
+    rows = np.sort(np.concatenate(groups))
+    return _Batch(rows, rows[:0], np.concatenate(left), np.concatenate(right))
+
+
+def _edges_of(left: Index, right: Index) -> npt.NDArray:
+    edges = np.empty(len(left), _EDGE)
+    edges["left"], edges["right"] = left, right
+    return edges
+
+
+def _signed(objects: Any, _start: int, hashing: Any, how: Plan | Bits) -> npt.NDArray:
     """Return the signatures of objects."""
-    found = np.empty(n_objects(objects), row)
-    found["keys"], found["hashes"], found["nothing"] = plan.hashed(hashing, objects)
+    found = np.empty(n_objects(objects), how.row)
+    how.sign(hashing, objects, found)
     found["letters"], found["bytes"] = _sizes(objects)
     return found
+
+
+def _bytes_each(objects: Any, _start: int = 0) -> Index:
+    return _sizes(objects)[1]
 
 
 def _sizes(objects: Any) -> tuple[Index, Index]:

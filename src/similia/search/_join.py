@@ -16,6 +16,7 @@ candidates depend on it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from scipy.special import bdtr, bdtrc
 from similia.codes.minhash import MinHash, key_of_nothing
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.config import rows_per_block, settings, track
-from similia.core.errors import BadValue, part_from, warn_user
+from similia.core.errors import BadPair, BadValue, part_from, warn_user
 from similia.core.hashing import mix
 from similia.core.intervals import wilson
 from similia.core.jit import njit
@@ -42,10 +43,13 @@ from similia.kernels.hypersphere import Cosine, to_hypersphere
 from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take
 from similia.objects.sequences import StringBatch
+from similia.search._rows import Part
 from similia.search.metric import Floats, Index, Metric
+from similia.search.neighbour_graph import N_BITS, default_encoder
+from similia.search.scan import nearest
 
 _BLOCK = 2**12  # pairs that a thread compares at once
-_PER_BYTE = 64  # about the bytes of features for each byte of an object
+_PER_BYTE, _OF_DISTANCE = 64, 8  # about the bytes that a kernel's features, or a distance, need per byte of an object
 _MOST_PAIRS = 2**27  # pairs returned
 _SLACK = 1 + 1e-9  # a number of edits that rounding made too small would miss pairs at the threshold
 _SAMPLE, _PER_SIDE = 400, 200  # objects from which a plan is made, and pairs made by edits
@@ -59,6 +63,11 @@ _LOST = 0.1  # of the share of pairs that may be missed, the part that may have 
 _ESTIMATED = 2**12  # pairs from which the recall of edits is estimated
 _SLOTS = 2**14  # directions that the features of sparse rows share
 _GRAIN = 64  # objects worth a call in a thread
+NEAR, FIT_ON = 100, 1024  # objects with the nearest codes that are compared, and objects to which an encoder is fitted
+CHECKED = 100  # objects that are compared with all others to measure the recall of bits
+_IN_GROUPS = 200  # pairs within groups for each object, at most
+QUERIES, _CODES = 2**12, 2**14  # codes whose nearest are found, and codes copied, at once
+_SIZES = ("letters", "<i8"), ("bytes", "<i8")  # of an object
 
 
 class Checked(NamedTuple):
@@ -136,7 +145,8 @@ class Join:
             return
         _, label = connected_components(graph_of(np.stack([left, right], axis=1), self.n), directed=False)
         order = np.lexsort((right, left, label[left]))
-        at_once = settings().max_memory // (2 * _PER_BYTE * n_threads() * (1 + bytes_of(self.X) // self.n))
+        per_byte = _PER_BYTE if self.metric.is_kernel else _OF_DISTANCE
+        at_once = settings().max_memory // (2 * per_byte * n_threads() * (1 + bytes_of(self.X) // self.n))
         size = int(np.clip(at_once, 16, _BLOCK))
         blocks = [order[start : start + size] for start in range(0, len(order), size)]
 
@@ -144,7 +154,7 @@ class Join:
             chosen, places = np.unique(np.concatenate([left[block], right[block]]), return_inverse=True)
             rows, columns = places[: len(block)], places[len(block) :]
             by_row = np.argsort(rows, kind="stable")
-            with limited_to(1):
+            with limited_to(1), pairs_among(chosen, chosen):
                 objects = take(self.X, chosen)
                 found = self.metric.pairs(objects, rows[by_row], columns[by_row], self.metric.kept(objects))
             return chosen[rows[by_row]], chosen[columns[by_row]], np.asarray(found, np.float64)
@@ -160,7 +170,8 @@ class Join:
         step = rows_per_block(32 * len(columns), at_most=1024)
         for start in track(range(0, len(rows), step), "pairs compared", -(-len(rows) // step)):
             block = rows[start : start + step]
-            values = np.asarray(self.metric.between(take(self.X, block), others), np.float64)
+            with pairs_among(block, columns):
+                values = np.asarray(self.metric.between(take(self.X, block), others), np.float64)
             left, right = (grid.ravel() for grid in np.meshgrid(block, columns, indexing="ij"))
             later = left < right
             self._keep(left[later], right[later], values.ravel()[later])
@@ -178,6 +189,16 @@ class Join:
             return np.empty((0, 2), np.int64), np.empty(0)
         left, right, values = (np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
         return once(np.stack([left, right], axis=1), values, self.n)
+
+
+@contextmanager
+def pairs_among(rows: Index, columns: Index) -> Iterator[None]:
+    """Context manager that turns the pair (i, j), in errors raised inside, into (``rows[i]``, ``columns[j]``)."""
+    try:
+        yield
+    except BadPair as error:
+        i, j = error.index
+        raise error.changed(index=(int(rows[i]), int(columns[j])), names="X[{}] and X[{}]") from error.__cause__
 
 
 def checked(limit: Limit, pairs: Index, n: int, sample: Index, queries: Any, parts: Iterable[Any]) -> Checked:
@@ -204,6 +225,24 @@ def checked(limit: Limit, pairs: Index, n: int, sample: Index, queries: Any, par
     share = n_found / total if total else float("nan")
     low, high = wilson(share if total else 0.0, int((n_true > 0).sum()))
     return Checked(share, low, high, n_found, total, len(sample))
+
+
+def groups_of(root: Index) -> Iterator[Index]:
+    """Yield the positions of each group with at least 3 of n objects, small groups first, at most 200 n pairs."""
+    order = np.argsort(root, kind="stable")
+    groups, left_over = np.split(order, np.flatnonzero(np.diff(root[order])) + 1), _IN_GROUPS * len(root)
+    for group in sorted((group for group in groups if len(group) > 2), key=len):
+        left_over -= len(group) * (len(group) - 1) // 2
+        if left_over < 0:
+            return
+        yield group
+
+
+def warn_if_below(share: float, recall: float) -> None:
+    """Warn if the share of pairs that bits found is below the required recall."""
+    if share < recall:
+        words = f"near_duplicates found about {share:.0%} of the pairs, below recall={recall:g}; groups are probably "
+        warn_user(words + 'right; method="exact" finds all pairs')
 
 
 def parts_of(X: Any, n: int, n_queries: int) -> Iterator[Any]:
@@ -345,12 +384,62 @@ class Plan(NamedTuple):
             return Signs(self.kernel, n_hashes, random_state)
         return MinHash(self.kernel, n_hashes, output="onehot", random_state=random_state)
 
+    @property
+    def row(self) -> np.dtype:
+        """Return the dtype of what is kept of each object."""
+        keys, hashes = ("keys", "<u8", (self.bands,)), ("hashes", "u1", (self.rows * self.bands,))
+        return np.dtype([keys, hashes, *_SIZES, ("nothing", "?")])
+
+    def sign(self, hashing: Any, X: Any, found: npt.NDArray) -> None:
+        """Fill the fields of `found` with the keys and hashes of objects."""
+        found["keys"], found["hashes"], found["nothing"] = self.hashed(hashing, X)
+
     def hashed(self, hashing: Any, X: Any) -> tuple[Any, Any, Any]:
         """Return the keys, the hashes, and which objects have no features; `hashing` is fitted."""
         if self.signs:
             return hashing.bands(X, self.rows)
         keys, hashes = hashing.bands(X, self.rows)
         return keys, hashes, (keys == key_of_nothing(self.rows)).all(axis=1)
+
+
+class Bits:
+    """How candidates are found by codes of bits: each object is compared with those whose codes are nearest to its own.
+
+    The plan of objects whose similarity has no hashes.
+    """
+
+    row = np.dtype([("code", "u1", (N_BITS // 8,)), *_SIZES])
+
+    @staticmethod
+    def encoder(metric: Metric, some: Any, seed: Any) -> Any:
+        """Return an encoder of objects to codes; `some` are the objects of `fitted_to`."""
+        return default_encoder(metric, some, seed)
+
+    @staticmethod
+    def sign(encoder: Any, X: Any, found: npt.NDArray) -> None:
+        """Fill the field of `found` with the codes of objects."""
+        found["code"] = encoder.transform(X)
+
+    @staticmethod
+    def near(codes: npt.NDArray[np.uint8], first: int, stop: int) -> tuple[Index, Index]:
+        """Return the pairs, smaller position first, of the objects `first` to `stop` - 1 and those with nearest codes.
+
+        `codes` may be a field of records in a memory map: a block of them is copied at a time.
+        """
+        n = len(codes)
+        ids, dead = np.arange(n), np.zeros(n, np.bool_)
+        blocks = [slice(start, start + _CODES) for start in range(0, n, _CODES)]
+        parts = [Part(codes[block], ids[block], dead[block]) for block in blocks]
+        others = nearest(parts, np.ascontiguousarray(codes[first:stop]), min(NEAR + 1, n))[1]
+        own = np.broadcast_to(np.arange(first, stop)[:, None], others.shape)
+        apart = own != others  # the object itself may be missing, if the codes of others are equal to its own
+        left, right = own[apart], others[apart]
+        return np.minimum(left, right), np.maximum(left, right)
+
+
+def fitted_to(n: int, seed: Any) -> Index:
+    """Return the positions of the objects to which the encoder of `Bits` is fitted."""
+    return np.sort(generator(seed).choice(n, min(n, FIT_ON), replace=False))
 
 
 def sample_of(n: int, rng: np.random.Generator) -> Index:

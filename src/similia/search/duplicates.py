@@ -20,9 +20,17 @@ compared with a probability of at least `recall`, on average; a tenth of 1 - `re
 distances, such pairs are made by random edits of strings of the collection. The number of candidates is estimated from
 the values of J among a sample of objects.
 
-**Recall.** Each pair found agreed in a band with the known probability p(J). So the sum of 1 / p(J) over the pairs
-found estimates the number of all pairs that share a feature, except those left out in step 2 (Horvitz & Thompson
+**Recall of hashes.** Each pair found agreed in a band with the known probability p(J). So the sum of 1 / p(J) over the
+pairs found estimates the number of all pairs that share a feature, except those left out in step 2 (Horvitz & Thompson
 1952).
+
+``method="neighbours"`` works for any similarity:
+
+1. An encoder, fitted to 1,024 of the objects, gives each object a code of 256 bits, as in `similia.search.knn_graph`.
+2. Each object is compared with the 100 objects whose codes differ from its own in the fewest bits. They are found by
+   comparing all pairs of codes, n^2 times four words of 64 bits.
+3. A sample of objects is compared with all others. If their near-duplicates were missed too often, the objects of each
+   group are compared with each other, too.
 
 Papers: Broder, "On the resemblance and containment of documents", 1997; Indyk & Motwani, "Approximate nearest
 neighbors", STOC 1998; Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; Horvitz &
@@ -43,7 +51,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import logger_of, track
-from similia.core.errors import BadParameter, BadValue, warn_user
+from similia.core.errors import BadParameter, BadValue, numbered
 from similia.core.threads import in_threads
 from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
 from similia.distances.edit import Levenshtein
@@ -52,12 +60,18 @@ from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search import _duplicates_on_disk as disk
 from similia.search._join import (
+    CHECKED,
+    FIT_ON,
+    QUERIES,
+    Bits,
     Checked,
     Join,
     Limit,
     checked,
     components,
     estimated_recall,
+    fitted_to,
+    groups_of,
     is_cosine,
     n_letters_compared,
     pairs_to_estimate,
@@ -65,9 +79,9 @@ from similia.search._join import (
     plan,
     propose_equal,
     sample_of,
+    warn_if_below,
 )
 from similia.search.metric import Floats, Index, Metric, metric_from
-from similia.search.neighbour_graph import knn_graph
 from similia.similarity import check_direction
 from similia.sources.dask import as_partitions, check_readable, is_lazy
 from similia.sources.source import Source
@@ -75,9 +89,6 @@ from similia.sources.source import Source
 _EXACT = 2_000  # objects up to which method="auto" compares all pairs
 _BUFFER = 2**22  # about how many candidates are collected before they are compared
 _SORTED = 4  # bands sorted at once
-_NEIGHBOURS = 20  # of the graph whose edges are candidates of method="neighbours"
-_IN_GROUPS = 200  # pairs within groups for each object, at most
-_CHECKED = 100  # objects that are compared with all others to measure its recall
 _LOGGER = logger_of(__name__)
 discard = disk.discard
 
@@ -183,9 +194,9 @@ def near_duplicates(
     ----------
     X : collection of n objects, Source or Dask collection
         A `similia.sources.Source` (see `similia.sources.open_objects`) or a Dask collection is read in chunks, with the
-        same result as for objects in memory. `method` must then be "auto" or "hashes", and `similarity` one of those
-        for which "hashes" works. Memory is bounded by ``config(max_memory=...)``, plus a few whole numbers for each
-        object and for each pair found.
+        same result as for objects in memory, whatever the similarity and method. Only parameters that objects decide,
+        such as ``RBF(gamma="median")``, then come from a sample of 1,024 objects. Memory is bounded by
+        ``config(max_memory=...)``, plus a few whole numbers for each object and for each pair found.
     similarity : kernel or distance of similia
         The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
         cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
@@ -197,10 +208,10 @@ def near_duplicates(
         edit in ten letters.
     method : {"auto", "exact", "hashes", "neighbours"}, default="auto"
         "exact" compares all pairs. "hashes" compares only objects that share a hash key, made by `similia.MinHash` or
-        from signs of random projections. "neighbours" works for any similarity and compares each object with its 20
-        nearest ones (`similia.search.knn_graph`). If this misses too many pairs of a sample, the objects of each group
-        are also compared with each other. "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it works
-        for the similarity, otherwise "neighbours".
+        from signs of random projections. "neighbours" works for any similarity and compares each object with the 100
+        whose codes of 256 bits are nearest to its own. If this misses too many pairs of a sample, the objects of each
+        group are also compared with each other. "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it
+        works for the similarity, otherwise "neighbours".
     recall : float, default=0.98
         Required share of pairs found, below 1. For "hashes": the probability of finding a pair exactly at the
         threshold; more similar pairs are found with a higher probability. For "neighbours": the share measured on a
@@ -211,8 +222,8 @@ def near_duplicates(
     folder : path, optional
         For a source: folder for intermediate results, new or empty; by default, a temporary folder. An interrupted run
         resumes if you call `near_duplicates` again with the same source, parameters and folder. For each object, the
-        folder holds 1 byte per hash, 8 per band (a group of hashes) and 17 more; candidates and pairs take further
-        space.
+        folder holds 1 byte per hash, 8 per band (a group of hashes) and 17 more; for "neighbours", 48 bytes and about
+        1,600 for candidates. Other candidates, and the pairs, take further space.
 
     Returns
     -------
@@ -256,14 +267,10 @@ def near_duplicates(
     check_direction(metric.function, metric.is_kernel, objects, "similarity")
     limit = Limit(metric.decided(objects), threshold, relative)
     join = Join(limit, objects)
-    hashable = has_hashes(limit.metric.function)
-    if method == "hashes" and not hashable:
-        words = f"'auto', 'exact' or 'neighbours' for {type(metric.function).__name__}"
-        raise BadParameter("method", words, repr(method), "MinMax, Levenshtein and cosines of features have 'hashes'")
     if method == "exact" or (method == "auto" and n <= _EXACT) or n < 3:
         share, used = 1.0, "exact"
         join.all_pairs(np.arange(n), np.arange(n))
-    elif method == "hashes" or (method == "auto" and hashable):
+    elif method == "hashes" or (method == "auto" and has_hashes(limit.metric.function)):
         share, used = _by_hashes(join, recall, random_state), "hashes"
     else:
         share, used = _by_neighbours(join, recall, random_state), "neighbours"
@@ -279,21 +286,23 @@ def _elsewhere(
     """Return the near-duplicates among objects of a source or a Dask collection, in bounded memory."""
     source = as_partitions(X, anew=True).converted(metric.as_objects) if is_lazy(X) else X
     check_readable(source)
-    if method not in ("auto", "hashes") or not has_hashes(metric.function):
-        words = f"'auto' or 'hashes', of MinMax, Levenshtein and cosines of features, for a {source.source}"
-        given = f"{method!r} of {type(metric.function).__name__}"
-        raise BadParameter("method", words, given, "read the objects into memory for others")
+    hashable = has_hashes(metric.function)
+    used = method if method != "auto" else "hashes" if hashable else "neighbours"
     n = disk.counted(source)
     if n < 3 or (method == "auto" and n <= _EXACT):
         objects = disk.whole(source, n) if n else []
         return near_duplicates(objects, metric.function, threshold, relative=relative, random_state=random_state)
-    seen = source if isinstance(metric.function, Cosine) else metric.as_objects(source.take([0]))
+    seen = source
+    if not isinstance(metric.function, Cosine):
+        rows = np.unique(np.linspace(0, n - 1, 1 if hashable else FIT_ON).astype(np.int64))
+        seen = disk.taken(metric, source, rows)
+        check_direction(metric.function, metric.is_kernel, seen, "similarity")
     limit = Limit(metric.decided(seen), threshold, relative)
     with nullcontext(as_path(folder)) if folder is not None else TemporaryDirectory(prefix="similia-") as place:
-        found = disk.find(limit, source, n, recall, random_state, Path(place))
+        found = disk.find(limit, source, n, used, recall, random_state, Path(place))
     _LOGGER.info("near_duplicates: %d pairs, estimated recall %.3f", len(found.pairs), found.recall)
     function = limit.metric.function
-    return Duplicates(found.pairs, found.values, found.groups, found.recall, function, threshold, relative, "hashes")
+    return Duplicates(found.pairs, found.values, found.groups, found.recall, function, threshold, relative, used)
 
 
 def has_hashes(similarity: Any) -> bool:
@@ -317,6 +326,9 @@ def _check(metric: Metric, threshold: Any, relative: bool, method: str, recall: 
         raise BadParameter("threshold", share, repr(threshold), "for a number of edits, leave relative out")
     if method not in ("auto", "exact", "hashes", "neighbours"):
         raise BadParameter("method", "'auto', 'exact', 'hashes' or 'neighbours'", repr(method))
+    if method == "hashes" and not has_hashes(metric.function):
+        words = f"'auto', 'exact' or 'neighbours' for {type(metric.function).__name__}"
+        raise BadParameter("method", words, repr(method), "MinMax, Levenshtein and cosines of features have 'hashes'")
     if not is_finite(recall) or not 0 < recall < 1:
         raise BadParameter("recall", "a number above 0 and below 1", repr(recall), "method='exact' finds all pairs")
 
@@ -384,51 +396,39 @@ def _joined(pairs: list[tuple[Index, Index]]) -> tuple[Index, Index]:
 
 # ---- by neighbours
 def _by_neighbours(join: Join, recall: float, random_state: Any) -> float:
-    """Compare each object with its nearest neighbours and, if that misses too many, all objects of a group.
+    """Compare each object with those that have the nearest codes and, if that misses too many, all objects of a group.
 
     Return the recall measured on a sample.
     """
-    seeds = spawn_seeds(random_state, 2)
-    graph = knn_graph(
-        join.X,
-        join.metric.function,
-        min(_NEIGHBOURS, join.n - 1),
-        method="bits",
-        symmetric=False,
-        random_state=seeds[0],
-    )
-    edges = graph.tocoo()
-    pairs = np.stack([np.minimum(edges.row, edges.col), np.maximum(edges.row, edges.col)], axis=1).astype(np.int64)
-    pairs = np.unique(pairs, axis=0)
-    join.compare(pairs[:, 0], pairs[:, 1])
-    sample = generator(seeds[1]).choice(join.n, min(join.n, _CHECKED), replace=False)
+    seeds, n = spawn_seeds(random_state, 2), join.n
+    rows = fitted_to(n, seeds[0])
+    with numbered(rows):
+        encoder = Bits.encoder(join.metric, take(join.X, rows), seeds[0])
+    codes = encoder.transform(join.X)
+    keys = []
+    for start in track(range(0, n, QUERIES), "candidates", -(-n // QUERIES)):
+        left, right = Bits.near(codes, start, min(n, start + QUERIES))
+        keys.append(np.unique(left * n + right))
+    join.compare(*np.divmod(np.unique(np.concatenate(keys)), n))
+    sample = generator(seeds[1]).choice(n, min(n, CHECKED), replace=False)
     queries = take(join.X, sample)
 
     def measured() -> float:
-        parts = parts_of(join.X, join.n, len(sample))
-        return checked(join.limit, join.found()[0], join.n, sample, queries, parts).recall
+        return checked(join.limit, join.found()[0], n, sample, queries, parts_of(join.X, n, len(sample))).recall
 
     share = measured()
     if share < recall:
-        for left, right in _within_groups(join.found()[0], join.n):
+        for left, right in _within_groups(join.found()[0], n):
             join.compare(left, right)
         share = measured()
-    if share < recall:
-        words = f"near_duplicates found about {share:.0%} of the pairs, below recall={recall:g}; groups are probably "
-        warn_user(words + 'right; method="exact" finds all pairs')
+    warn_if_below(share, recall)
     return share
 
 
 def _within_groups(pairs: Index, n: int) -> Iterator[tuple[Index, Index]]:
-    """Yield all pairs of objects of each group that the pairs form, small groups first, at most `_IN_GROUPS` * n."""
-    label = components([(pairs[:, 0], pairs[:, 1])], n)
-    order = np.argsort(label, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
-    waiting, n_waiting, left_over = [], 0, _IN_GROUPS * n
-    for group in sorted((group for group in groups if len(group) > 2), key=len):
-        left_over -= len(group) * (len(group) - 1) // 2
-        if left_over < 0:
-            break
+    """Yield all pairs of objects of each group that the pairs form, as `groups_of` says."""
+    waiting, n_waiting = [], 0
+    for group in groups_of(components([(pairs[:, 0], pairs[:, 1])], n)):
         rows, columns = np.triu_indices(len(group), 1)
         waiting.append((group[rows], group[columns]))
         n_waiting += len(rows)

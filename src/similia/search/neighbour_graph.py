@@ -66,7 +66,7 @@ from similia.sources.dask import Distributed, Lengths, as_parts, computed, whole
 
 _EXACT = 10_000  # objects up to which method="auto" compares all pairs
 _TILE = 2048  # rows of a tile of distances
-_N_BITS, _FIT_ON = 256, 10_000  # bits of codes, and objects to which the default encoder is fitted
+N_BITS, _FIT_ON = 256, 10_000  # bits of codes, and objects to which the default encoder is fitted
 _ORDERS, _REACH = 12, 8  # sorted orders of the codes, and places on either side that are compared
 _SPARE = 20  # least length of a list
 _JOINED = 20  # neighbours of an object, in either direction, whose neighbours are compared with it
@@ -436,20 +436,22 @@ def _codes(X: Any, objects: Any, metric: Metric, encoder: Any, seed: int | None)
     if encoder is not None:
         check_encoder(encoder)
         return check_codes(computed(clone(encoder).fit(X).transform(X)), "the encoder's output")
+    n = n_objects(objects)
+    some = np.sort(generator(seed).choice(n, min(n, _FIT_ON), replace=False))
+    steps = default_encoder(metric, take(objects, some), seed)
+    return check_codes(computed(steps.transform(objects)), "the encoder's output")
+
+
+def default_encoder(metric: Metric, some: Any, seed: Any) -> Pipeline:
+    """Return an encoder of objects to packed bits by a similarity, fitted to `some` objects in memory."""
     from sklearn.preprocessing import StandardScaler
 
-    n = n_objects(objects)
-    rng = generator(seed)
-    some = np.sort(rng.choice(n, min(n, _FIT_ON), replace=False))
-    seeds = spawn_seeds(seed, 2)
-    size = min(_N_BITS, len(some))
+    seeds, size = spawn_seeds(seed, 2), min(N_BITS, n_objects(some))
     first: Any = Nystroem(metric.function, size, random_state=seeds[0])
     if not metric.is_kernel:
         first = D2KE(metric.function, size, Representatives(), random_state=seeds[0])
-
-    centre, signs = StandardScaler(with_std=False), SignRandomProjection(_N_BITS, random_state=seeds[1])
-    steps = Pipeline([("vectors", first), ("centre", centre), ("bits", signs)]).fit(take(objects, some))
-    return check_codes(computed(steps.transform(objects)), "the encoder's output")
+    centre, signs = StandardScaler(with_std=False), SignRandomProjection(N_BITS, random_state=seeds[1])
+    return Pipeline([("vectors", first), ("centre", centre), ("bits", signs)]).fit(some)
 
 
 class _Lists:
