@@ -17,6 +17,10 @@ orthogonal to o a random direction. So the factor is r / <w, o>.
 
 Nothing here depends on the order of sums: they are of integers, or run along one vector in the order of its
 coordinates; vectors are lanes of a loop. Cost: rows x D multiplications of 16-bit integers for a query.
+
+**One query** and 4 bits: words of 16 bits hold four levels, which are multiplied without widening bytes first, and the
+estimates of eight rows stay in registers until one is near enough. So 100,000 rows with D = 64 take 0.2 ms in one
+thread, a third of the time of the loop for several queries.
 """
 
 from __future__ import annotations
