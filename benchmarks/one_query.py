@@ -1,4 +1,4 @@
-"""One query in a warm process: milliseconds of `SimilaritySearch` and `HammingIndex` among 100,000 objects.
+"""One query in a warm process: milliseconds of `SimilaritySearch` and of indexes among 100,000 objects.
 
     SIMILIA_DATA=... python benchmarks/one_query.py
 
@@ -22,15 +22,16 @@ from sklearn.pipeline import make_pipeline
 import similia as sm
 from similia.distances import Levenshtein
 from similia.kernels import Spectrum
-from similia.search import HammingIndex
+from similia.search import HammingIndex, VectorIndex
 
 N, N_FEATURES, K, ROUNDS = 100_000, 128, 10, 10
 STRINGS, VECTORS = 0.3, 0.1  # limits in milliseconds
+LEVELS = {64: 0.3, 128: 0.5}  # limits for vectors of so many numbers, with 4 bits for each
 
 
 def run() -> list[Row]:
     """Return the times as multiples of their limits, and the scan beside that of faiss."""
-    return [*_of_codes(), *_of_vectors(), *_of_strings()]
+    return [*_of_codes(), *_of_levels(), *_of_vectors(), *_of_strings()]
 
 
 def milliseconds(call: Callable[[Any], object], queries: Sequence[Any]) -> float:
@@ -62,6 +63,16 @@ def _of_codes() -> Iterator[Row]:
         theirs = milliseconds(lambda query, flat=flat: flat.search(query, K), ones)
         yield _row(f"HammingIndex, {N:,} codes of {n_bits} bits", ours, VECTORS)
         yield Row(f"one query, HammingIndex, {N:,} codes of {n_bits} bits: time", "IndexBinaryFlat", ours / theirs)
+
+
+def _of_levels() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    for n_features, limit in LEVELS.items():
+        X = rng.standard_normal((N, n_features), dtype=np.float32)
+        Q = X[:500] + 0.3 * rng.standard_normal((500, n_features), dtype=np.float32)
+        index = VectorIndex(random_state=0).fit(X)
+        taken = milliseconds(lambda x, index=index: index.kneighbors(x, K), [Q[i : i + 1] for i in range(len(Q))])
+        yield _row(f"VectorIndex, {N:,} vectors of {n_features} numbers, 4 bits each", taken, limit)
 
 
 def _of_vectors() -> Iterator[Row]:

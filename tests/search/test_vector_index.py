@@ -165,9 +165,67 @@ def test_bits_depend_on_nothing_else_in_the_call(monkeypatch):
         np.testing.assert_array_equal(index.encode(X[i : i + 1].astype(float)), codes[i : i + 1])
     for i in (0, 64, 89):
         np.testing.assert_array_equal(index.kneighbors(Q[i : i + 1], 9)[0], distances[i : i + 1])
-    monkeypatch.setattr("similia.search.vector_index._GRAIN", 16)  # several threads
+    for name in ("_GRAIN", "_BYTES_OF_A_THREAD"):  # several threads
+        monkeypatch.setattr(f"similia.search.vector_index.{name}", 16)
     np.testing.assert_array_equal(index.kneighbors(Q, 9)[0], distances)
     np.testing.assert_array_equal(index.kneighbors(Q, 9)[1], ids)
+    for i in (0, 64, 89):
+        np.testing.assert_array_equal(index.kneighbors(Q[i : i + 1], 9)[0], distances[i : i + 1])
+        np.testing.assert_array_equal(index.kneighbors(Q[i : i + 1], 9)[1], ids[i : i + 1])
+
+
+# ---- one query
+def all_distances(index, q):
+    """Return the distance of one query to each row, by the formula and in the order of its roundings."""
+    queries = loops.encode_queries(index._scaled(q[None]), index.center_, index.signs_, index.bits)
+    v, scale, square = queries[0][0].astype(int), queries[2][0], queries[3][0]
+    found = []
+    for row in index.reconstruct(index.ids):
+        w, norm, factor = naive.levels(row, index.bits, len(v))
+        estimate = norm * norm + square - scale * factor * float(w @ v)
+        found.append(np.ldexp(np.sqrt(max(0.0, estimate)), index.exponent_))
+    return np.array(found)
+
+
+def check_one_query(index, q, k):
+    """Assert that the nearest to one query are those of a batch, and those of a loop over all rows."""
+    found, batch = index.kneighbors(q[None], k), index.kneighbors(np.stack([q, q]), k)
+    expected = all_distances(index, q)
+    order = np.lexsort((index.ids, expected))[:k]
+    for one, other, naive_one in zip(found, batch, (expected[order], index.ids[order]), strict=True):
+        assert one.shape == (1, k)
+        np.testing.assert_array_equal(one[0].view(np.int64), other[1].view(np.int64))
+        np.testing.assert_array_equal(one[0].view(np.int64), naive_one.view(np.int64))
+
+
+@pytest.mark.same_bits
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 40) | st.sampled_from([63, 64, 65, 100, 128, 130, 300]), st.integers(1, 60), st.integers(0, 40),
+    st.integers(1, 60), st.sampled_from(["float32", "float64"]), st.booleans(), st.sampled_from(BITS),
+    st.integers(0, 99),
+)  # fmt: skip
+def test_one_query_finds_what_a_loop_over_all_rows_finds(width, n, n_more, k, dtype, normalize, bits, seed):
+    rng = np.random.default_rng(seed)
+    X = vectors(n + n_more, width, seed)[rng.integers(0, n + n_more, n + n_more)].astype(dtype)  # with ties
+    ids = rng.permutation(1000)[: n + n_more]
+    index = VectorIndex(bits, normalize=normalize, random_state=0).fit(X[:n], ids=ids[:n])
+    if n_more:
+        index.add(X[n:], ids=ids[n:])
+    gone = rng.permutation(ids)[: rng.integers(0, n + n_more)]
+    index = index.remove(gone) if len(gone) else index
+    check_one_query(index, X[0] if seed % 2 else vectors(1, width, seed + 1)[0].astype(dtype), min(k, len(index)))
+
+
+@pytest.mark.same_bits
+@pytest.mark.parametrize("k", [1, 10, 700])
+@pytest.mark.parametrize("order", ["any", "nearest first", "nearest last"])
+def test_one_query_whatever_the_order_of_rows(order, k):
+    X, q = vectors(2000, 20), vectors(1, 20, seed=1)[0]
+    if order != "any":
+        near = np.argsort(np.linalg.norm(X - q, axis=1))
+        X = X[near if order == "nearest first" else near[::-1]]
+    check_one_query(fitted(4, X), q, k)
 
 
 # ---- vectors that are not in memory

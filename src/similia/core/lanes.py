@@ -160,13 +160,15 @@ splat_half = _splat(HALF)
 
 @intrinsic
 def widened(_typing, a):  # type: ignore[no-untyped-def]
-    """Convert lanes of float32 or float64 to float64."""
+    """Convert lanes of int32, float32 or float64 to float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         to = context.get_value_type(signature.return_type)
+        if isinstance(a.scalar, types.Integer):
+            return builder.sitofp(arguments[0], to)
         return arguments[0] if arguments[0].type == to else builder.fpext(arguments[0], to)
 
-    return Lanes(types.float64)(a), generate
+    return Lanes(types.float64, a.width)(a), generate
 
 
 def _elementwise(n_arguments: int, build: Callable[..., Any]) -> Any:
@@ -272,11 +274,26 @@ def high_bits(_typing, a):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def add_products(_typing, sums, levels, numbers):  # type: ignore[no-untyped-def]
-    """Return `sums`, `HALF` lanes of int32, each plus two neighbouring products of uint8 lanes and int16 lanes.
+def bits_at(_typing, a, place, n):  # type: ignore[no-untyped-def]
+    """Return `n` bits of each lane of unsigned integers, from bit `place` on, as numbers; both are best constants."""
 
-    The code is written so that LLVM finds the instruction, if there is one, that multiplies 16-bit numbers and adds
-    pairs of products.
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        lanes, *numbers = arguments
+        place, n = (builder.trunc(number, lanes.type.element) for number in numbers)
+        mask = builder.sub(builder.shl(n.type(1), n), n.type(1))
+        return builder.and_(
+            builder.lshr(lanes, _in_all(builder, lanes.type, place)), _in_all(builder, lanes.type, mask)
+        )
+
+    return a(a, types.intp, types.intp), generate
+
+
+@intrinsic
+def add_products(_typing, sums, levels, numbers):  # type: ignore[no-untyped-def]
+    """Return `sums`, `HALF` lanes of int32, each plus two neighbouring products of unsigned and int16 lanes.
+
+    The unsigned lanes are of uint8, or of uint16 below 2^15. The code is written so that LLVM finds the instruction, if
+    there is one, that multiplies 16-bit numbers and adds pairs of products.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -305,6 +322,51 @@ def _folded(builder: Any, value: Any, width: int, join: Callable[..., Any]) -> A
         ]
         value = join(*halves)
     return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+
+def _joined(builder: Any, a: Any, b: Any, apart: int) -> Any:
+    """Emit the sums of lanes of a, and of b, that are `apart` (1, 2 or 4 lanes), as halves of the groups of lanes."""
+    groups = range(0, HALF, 2 * apart)
+    first = [start + i + half for start in groups for half in (0, HALF) for i in range(apart)]
+    return builder.add(_chosen(builder, a, b, *first), _chosen(builder, a, b, *(place + apart for place in first)))
+
+
+@intrinsic
+def totals(_typing, a, b, c, d, e, f, g, h):  # type: ignore[no-untyped-def]
+    """Return a vector of the sums of the lanes of each of `HALF` vectors of `HALF` integers."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        vectors = [*arguments]
+        for apart in (1, 2, 4):
+            vectors = [_joined(builder, *pair, apart) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
+        return vectors[0]
+
+    return a(a, b, c, d, e, f, g, h), generate
+
+
+@intrinsic
+def load_pairs(_typing, array, index, stride):  # type: ignore[no-untyped-def]
+    """Return ``array[at]`` and ``array[at + 1]`` for at = index, index + stride ...: twice `HALF` lanes of float64.
+
+    The array is contiguous, 1-D and of float32; there are no bounds checks.
+    """
+    lanes = Lanes(types.float64, HALF)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, index, stride = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        pair = ir.IntType(64)
+        pairs = ir.Constant(ir.VectorType(pair, HALF), ir.Undefined)
+        for k in range(HALF):
+            both = builder.load(builder.bitcast(builder.gep(data, [index]), pair.as_pointer()), align=4)
+            pairs = builder.insert_element(pairs, both, ir.Constant(ir.IntType(32), k))
+            index = builder.add(index, stride)
+        flat = builder.bitcast(pairs, ir.VectorType(ir.FloatType(), 2 * HALF))
+        parts = (_chosen(builder, flat, flat, *range(first, 2 * HALF, 2)) for first in (0, 1))
+        wide = context.get_value_type(lanes)
+        return context.make_tuple(builder, signature.return_type, [builder.fpext(part, wide) for part in parts])
+
+    return types.UniTuple(lanes, 2)(array, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -401,15 +463,15 @@ sums_of_halves = _elementwise(2, _sums_of_halves)  # a0 + a2, a1 + a3, b0 + b2, 
 
 @intrinsic
 def any_at_most(_typing, a, bound):  # type: ignore[no-untyped-def]
-    """Return whether at least one lane of counts is at most `bound`, an int64."""
+    """Return whether at least one lane is at most `bound`: a float64, or an int64 for counts."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        counts, most = arguments
-        same = _in_all(builder, counts.type, most)
-        within = builder.bitcast(builder.icmp_signed("<=", counts, same), ir.IntType(a.width))
+        lanes, most = arguments
+        compare = builder.fcmp_ordered if isinstance(a.scalar, types.Float) else builder.icmp_signed
+        within = builder.bitcast(compare("<=", lanes, _in_all(builder, lanes.type, most)), ir.IntType(a.width))
         return builder.icmp_unsigned("!=", within, within.type(0))
 
-    return types.boolean(a, types.int64), generate
+    return types.boolean(a, a.scalar if isinstance(a.scalar, types.Float) else types.int64), generate
 
 
 def _operator(function: Any, instruction: str) -> None:

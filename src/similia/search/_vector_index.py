@@ -17,6 +17,10 @@ orthogonal to o a random direction. So the factor is r / <w, o>.
 
 Nothing here depends on the order of sums: they are of integers, or run along one vector in the order of its
 coordinates; vectors are lanes of a loop. Cost: rows x D multiplications of 16-bit integers for a query.
+
+**One query** and 4 bits: words of 16 bits hold four levels, which are multiplied without widening bytes first, and the
+estimates of eight rows stay in registers until one is near enough. So 100,000 rows with D = 64 take 0.2 ms in one
+thread, a third of the time of the loop for several queries.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ LANES = 64  # vectors rotated together
 FACTORS = 8  # bytes of the norm and the factor of a row
 _MOST = np.float64(2**31 - 1)
 _ROOT_HALF = np.float32(np.sqrt(0.5))
+_GROUP, _GROUPS = simd.HALF, 32  # rows compared with one query at once, and groups of them with one near enough
 _TILE = 2**15  # bytes of a tile of rows, which stays in cache for all queries
 # Steps of the levels, in standard deviations of a coordinate; the best for Gaussian ones, and others for other vectors.
 _BEST_STEP = {1: 1.6, 2: 0.996, 4: 0.335, 8: 0.031}
@@ -109,8 +114,8 @@ def _norm(x):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _load(X, center, first, count, work, norms, y):  # type: ignore[no-untyped-def]
-    """Fill the lanes `work` with `count` rows of `X` from `first` on, minus `center` and divided by their `norms`."""
+def _load(X, center, first, count, lanes, work, norms, y):  # type: ignore[no-untyped-def]
+    """Fill `lanes` of `work` with `count` rows of `X` from `first` on, minus `center` and divided by their `norms`."""
     work[:] = np.float32(0.0)
     for lane in range(count):
         for j in range(len(center)):
@@ -118,7 +123,7 @@ def _load(X, center, first, count, work, norms, y):  # type: ignore[no-untyped-d
         norm = norms[lane] = _norm(y)
         if norm > 0 and norm < np.inf:
             for j in range(len(center)):
-                work[j * LANES + lane] = np.float32(y[j] / norm)
+                work[j * lanes + lane] = np.float32(y[j] / norm)
 
 
 @njit()
@@ -132,15 +137,15 @@ def _rotate(work, flips):  # type: ignore[no-untyped-def]
     p = 1
     while 2 * p <= D:
         p *= 2
-    scale, half = np.float32(1.0 / np.sqrt(np.float64(p))), len(work) // 2
+    lanes, half, scale = len(work) // D, len(work) // 2, np.float32(1.0 / np.sqrt(np.float64(p)))
     for turn in range(len(flips)):
         for i in range(D):
             sign = flips[turn, i]
-            for lane in range(i * LANES, (i + 1) * LANES):
+            for lane in range(i * lanes, (i + 1) * lanes):
                 work[lane] *= sign
-        first = 0 if turn % 2 == 0 else (D - p) * LANES
-        part = work[first : first + p * LANES]
-        hadamard(part, LANES)
+        first = 0 if turn % 2 == 0 else (D - p) * lanes
+        part = work[first : first + p * lanes]
+        hadamard(part, lanes)
         for i in range(len(part)):
             part[i] *= scale
         if p < D:
@@ -160,7 +165,7 @@ def _encode(X, center, flips, bits, tried, codes, norms, factors, start, stop): 
     half = np.float32(0.5)
     for first in range(start, stop, LANES):
         count = min(LANES, stop - first)
-        _load(X, center, first, count, work, norms[first : first + count], y)
+        _load(X, center, first, count, LANES, work, norms[first : first + count], y)
         _rotate(work, flips)
         best[:] = np.float32(-1.0)
         for t in tried:
@@ -188,23 +193,23 @@ def _encode(X, center, flips, bits, tried, codes, norms, factors, start, stop): 
 
 @njit()
 def _encode_queries(X, center, flips, top, V, shifts, scales, squares, start, stop):  # type: ignore[no-untyped-def]
-    D = flips.shape[1]
-    work, norms, y = np.empty(D * LANES, np.float32), np.empty(LANES), np.empty(len(center))
-    for first in range(start, stop, LANES):
-        count = min(LANES, stop - first)
-        _load(X, center, first, count, work, norms, y)
+    D, lanes = flips.shape[1], min(LANES, stop - start)
+    work, norms, y = np.empty(D * lanes, np.float32), np.empty(lanes), np.empty(len(center))
+    for first in range(start, stop, lanes):
+        count = min(lanes, stop - first)
+        _load(X, center, first, count, lanes, work, norms, y)
         _rotate(work, flips)
         for lane in range(count):
             largest, total = 0.0, 0.0
             for i in range(D):
-                size = abs(np.float64(work[i * LANES + lane]))
+                size = abs(np.float64(work[i * lanes + lane]))
                 largest = max(largest, size)
                 total += size
             # |v_j| <= 32767, and top * sum(|v_j|) < 2^31 although each v_j is rounded by up to 1/2
             step = max(largest / 32767.0, total / (_MOST / top - D))
             sums = 0
             for i in range(D):
-                v = np.int16(np.rint(np.float64(work[i * LANES + lane]) / step)) if step > 0 else np.int16(0)
+                v = np.int16(np.rint(np.float64(work[i * lanes + lane]) / step)) if step > 0 else np.int16(0)
                 V[first + lane, i] = v
                 sums += np.int64(v)
             shifts[first + lane] = np.int64(top) * sums
@@ -221,6 +226,10 @@ def scan(codes, factors, ids, dead, bits, queries, bounds, distances, found):  #
     """
     V, shifts, scales, squares = queries
     width = codes.shape[1] - FACTORS
+    if len(V) == 1 and bits == 4 and len(codes) > 0:
+        numbers = np.float64(shifts[0]), scales[0], squares[0]
+        _scan_for_one(codes, factors, ids, dead, V[0], numbers, bounds, distances[0], found[0])
+        return
     tile = max(64, _TILE // codes.shape[1])
     pair, flat, last = np.empty((2, tile), np.int32), codes.reshape(-1), factors.shape[1] - 1
     for first in range(0, len(codes), tile):
@@ -248,6 +257,107 @@ def scan(codes, factors, ids, dead, bits, queries, bounds, distances, found):  #
                     bound = min(bound, distances[i, 0])
                     limit = bound * bound * (1.0 + 1e-15)
             bounds[i] = min(bounds[i], bound)
+
+
+@njit()
+def _scan_for_one(codes, factors, ids, dead, v, numbers, bounds, distances, found):  # type: ignore[no-untyped-def]
+    """Do the work of `scan` for one query and codes of 4 bits; `numbers` are the query's shift, scale and square.
+
+    Groups of rows read up to 16 bytes of the row after them, so the last rows are compared in a copy.
+    """
+    n_bytes, fit = codes.shape[1], (len(codes) - 1) // _GROUP * _GROUP
+    query, rest = _in_order(v, n_bytes - FACTORS), np.zeros((_GROUP + 1, n_bytes), np.uint8)
+    rest[: len(codes) - fit] = codes[fit:]
+    words, floats, n = codes.reshape(-1).view(np.uint16), factors.reshape(-1), fit
+    for part in range(2):
+        if part == 1:
+            words, floats = rest.reshape(-1).view(np.uint16), rest.reshape(-1).view(np.float32)
+            n, ids, dead = _GROUP, ids[fit:], dead[fit:]
+        _compare(words, floats, n, n_bytes, ids, dead, query, numbers, bounds, distances, found)
+
+
+@njit()
+def _compare(words, floats, n, n_bytes, ids, dead, query, numbers, bounds, distances, found):  # type: ignore[no-untyped-def]
+    """Compare the first `n` rows, whole groups, and put the nearest into the heap; rows beyond `ids` do not count.
+
+    Rows are looked at one by one only in groups in which at least one estimate is within the bound. `words` and
+    `floats` are the bytes of the rows as 16-bit and float32 numbers.
+    """
+    estimates, starts = np.empty(_GROUP * _GROUPS), np.empty(_GROUPS, np.int64)
+    first, bound = 0, bounds[0]
+    while first < n:
+        limit = bound * bound * (1.0 + 1e-15)
+        first, n_groups = _next_groups(words, floats, first, n, n_bytes, query, numbers, limit, estimates, starts)
+        for i in range(_GROUP * n_groups):
+            row = starts[i // _GROUP] + i % _GROUP
+            if estimates[i] > limit or row >= len(ids) or dead[row]:
+                continue
+            distance = np.sqrt(max(0.0, estimates[i]))
+            if distance > bound:
+                continue
+            if distance < distances[0] or (distance == distances[0] and ids[row] < found[0]):
+                replace_last(distances, found, distance, ids[row])
+                bound = min(bound, distances[0])
+    bounds[0] = min(bounds[0], bound)
+
+
+@njit()
+def _next_groups(words, floats, first, stop, n_bytes, query, numbers, limit, estimates, starts):  # type: ignore[no-untyped-def]
+    """Collect groups of rows of which at least one estimate is within `limit`, from `first` on, until `starts` is full.
+
+    Return where to go on, and the number of groups. Their first rows are written to `starts`, and the estimates of all
+    their rows to `estimates`. The other arguments are those of `_compare`.
+    """
+    two, shift = simd.splat_half(2.0), simd.splat_half(numbers[0])
+    scale, square = simd.splat_half(numbers[1]), simd.splat_half(numbers[2])
+    length, n = n_bytes // 2, 0
+    for row in range(first, stop, _GROUP):
+        at = row * length
+        a = b = c = d = e = f = g = h = simd.no_counts()
+        for start in range(0, len(query), 4 * simd.LANES):
+            a = _add_chunk(a, words, at, query, start)
+            b = _add_chunk(b, words, at + length, query, start)
+            c = _add_chunk(c, words, at + 2 * length, query, start)
+            d = _add_chunk(d, words, at + 3 * length, query, start)
+            e = _add_chunk(e, words, at + 4 * length, query, start)
+            f = _add_chunk(f, words, at + 5 * length, query, start)
+            g = _add_chunk(g, words, at + 6 * length, query, start)
+            h = _add_chunk(h, words, at + 7 * length, query, start)
+            at += simd.LANES
+        sums = simd.widened(simd.totals(a, b, c, d, e, f, g, h))
+        norms, factors = simd.load_pairs(floats, (row + 1) * (n_bytes // 4) - 2, n_bytes // 4)
+        near = norms * norms + square - scale * factors * (two * sums - shift)  # rounded as in `scan`
+        if simd.any_at_most(near, limit):
+            simd.store(estimates, _GROUP * n, near)
+            starts[n] = row
+            n += 1
+            if n == len(starts):
+                return row + _GROUP, n
+    return stop, n
+
+
+@njit()
+def _add_chunk(sums, words, at, query, start):  # type: ignore[no-untyped-def]
+    """Return `sums` plus products of the four levels in each of ``words[at : at + LANES]`` and the query's numbers."""
+    word, n = simd.load(words, at), simd.LANES
+    sums = simd.add_products(sums, simd.bits_at(word, 0, 4), simd.load(query, start))
+    sums = simd.add_products(sums, simd.bits_at(word, 4, 4), simd.load(query, start + n))
+    sums = simd.add_products(sums, simd.bits_at(word, 8, 4), simd.load(query, start + 2 * n))
+    return simd.add_products(sums, simd.bits_at(word, 12, 4), simd.load(query, start + 3 * n))
+
+
+@njit()
+def _in_order(v, width):  # type: ignore[no-untyped-def]
+    """Return the numbers of a query in the order of `_add_chunk`, with zeros for what is beyond the code of a row.
+
+    Each chunk of `LANES` words has the numbers for the lowest 4 bits of all words, then for the next 4 bits, and so on.
+    """
+    n_bytes = 2 * simd.LANES
+    query = np.zeros((-(-width // n_bytes), 4, simd.LANES), np.int16)
+    for j in range(len(v)):
+        byte, high = j % width, j // width
+        query[byte // n_bytes, byte % 2 * 2 + high, byte % n_bytes // 2] = v[j]
+    return query.reshape(-1)
 
 
 @njit()

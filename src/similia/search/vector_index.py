@@ -40,6 +40,7 @@ Floats = npt.NDArray[np.float64]
 _BITS = (1, 2, 4, 8)
 _BLOCK = 2**12  # vectors read at a time; fixed, as the sum for the mean depends on it
 _GRAIN = 2**12  # minimum number of rows per thread
+_BYTES_OF_A_THREAD = 2**23  # minimum bytes of codes, once per query, that a thread compares: threads start in 0.1 ms
 _LAST = 2**63 - 1
 _FARTHEST = 1e15  # largest norm of a vector, if the largest number in `fit` is between 1/2 and 1
 
@@ -412,8 +413,9 @@ class VectorIndex(BaseEstimator):
             sort_heaps(distances, ids)
             found[start] = distances, ids
 
-        run_in_ranges(scan, self._rows.n_rows, _GRAIN)
-        distances, ids = best(list(found.values()), k)
+        grain = max(_GRAIN, _BYTES_OF_A_THREAD // (self._rows.width * len(X)))
+        run_in_ranges(scan, self._rows.n_rows, grain)
+        distances, ids = found[0] if len(found) == 1 else best(list(found.values()), k)
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(distances, self.exponent_), ids
 
