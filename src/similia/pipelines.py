@@ -30,7 +30,7 @@ from sklearn.utils.validation import validate_data
 
 from similia.core.config import config, rows_per_block, settings
 from similia.core.errors import part_from, warn_once, warning_of_part
-from similia.core.estimators import Transformer, all_at_once, check_fitted, twin_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, computed, is_lazy, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
 from similia.core.threads import collected_warnings
@@ -39,7 +39,7 @@ from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
 from similia.objects.tables import objects_in
 from similia.similarity import Distance, Kernel, as_objects, decided, distances_between, evaluate
-from similia.sources.dask import ScoresParts, apply, computed, is_lazy, score_of
+from similia.sources.dask import ScoresParts, apply, score_of
 
 _FEW = 64  # up to this many objects are never split into blocks
 _PROBED = 8  # number of objects used to measure the bytes per object

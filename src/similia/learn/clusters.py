@@ -31,7 +31,7 @@ from sklearn.utils import Tags
 
 from similia.core.config import settings, track
 from similia.core.errors import BadParameter, BadValue, warn_user
-from similia.core.estimators import all_at_once, check_fitted, detached
+from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy
 from similia.core.products import chosen_products, row_product
 from similia.core.state import Sizes, array, count, made, objects, state
 from similia.core.text import short
@@ -43,7 +43,7 @@ from similia.objects import concatenate, take
 from similia.objects.identical import identical
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, Distance, check_direction, check_kernel, decided, read_objects
-from similia.sources.dask import Distributed, as_partitions, each_block, from_parts, is_lazy, lazily, refuse_lazy
+from similia.sources.dask import Distributed, as_partitions, each_block, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]

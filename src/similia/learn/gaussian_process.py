@@ -38,7 +38,7 @@ from sklearn.base import RegressorMixin, clone
 
 from similia.core.config import check_memory, part_of_more, track
 from similia.core.errors import BadParameter, BadType, BadValue
-from similia.core.estimators import all_at_once, check_fitted, detached
+from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy
 from similia.core.products import row_product
 from similia.core.state import NAMED, Sizes, array, count, each, objects, optional, reads, state
 from similia.core.text import short
@@ -72,7 +72,7 @@ from similia.learn.targets import checked_numbers
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import as_objects, check_kernel, diagonal, precision, read_objects, spelled_out
-from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, is_lazy, lazily, refuse_lazy
+from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.errors import BadParameter, BadValue
+from similia.core.estimators import is_lazy
 from similia.core.text import counted, number
 from similia.core.validation import check_positive_int, generator
 from similia.objects import n_objects, take
@@ -25,7 +26,7 @@ from similia.report.displays import bins_of, mark
 from similia.search.duplicates import Duplicates
 from similia.search.metric import Metric, metric_from
 from similia.similarity import without_addresses
-from similia.sources.dask import as_parts, is_lazy
+from similia.sources.dask import as_parts
 from similia.sources.source import Source
 from similia.storage.disk import text_destination, write_text
 

@@ -44,6 +44,7 @@ import numpy.typing as npt
 
 from similia.core.config import logger_of, track
 from similia.core.errors import BadParameter, BadValue, warn_user
+from similia.core.estimators import is_lazy
 from similia.core.threads import in_threads
 from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
 from similia.distances.edit import Levenshtein
@@ -69,7 +70,7 @@ from similia.search._join import (
 from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
 from similia.similarity import check_direction
-from similia.sources.dask import as_partitions, check_readable, is_lazy
+from similia.sources.dask import as_partitions, check_readable
 from similia.sources.source import Source
 
 _EXACT = 2_000  # objects up to which method="auto" compares all pairs

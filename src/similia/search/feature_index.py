@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
 from similia.core.errors import BadType, BadValue
-from similia.core.estimators import all_at_once, check_fitted, detached, twin_of
+from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy, twin_of
 from similia.core.jit import njit
 from similia.core.state import Check, Sizes, array, count, optional, state
 from similia.core.threads import exclusively, lock_of, run_in_ranges
@@ -39,7 +39,6 @@ from similia.objects.sequences import at_least_one, offsets_of, segments
 from similia.search.metric import ragged, within_radius
 from similia.search.scan import best, replace_last
 from similia.similarity import check_kernel, compared, decided, diagonal
-from similia.sources.dask import is_lazy
 from similia.storage.store import Ids, check_ids, count_on
 
 MINMAX, COSINE, PLAIN = 0, 1, 2  # how a sum of minima or products becomes a kernel value

@@ -49,6 +49,7 @@ from similia.codes.bits import as_words
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.config import logger_of, rows_per_block, track
 from similia.core.errors import BadPair, BadParameter, BadValue, warn_user
+from similia.core.estimators import computed
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
@@ -62,7 +63,7 @@ from similia.objects.sequences import StringBatch, at_least_one, concatenate
 from similia.pipelines import Pipeline
 from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
 from similia.similarity import check_direction
-from similia.sources.dask import Distributed, Lengths, as_parts, computed, whole_part
+from similia.sources.dask import Distributed, Lengths, as_parts, whole_part
 
 _EXACT = 10_000  # objects up to which method="auto" compares all pairs
 _TILE = 2048  # rows of a tile of distances

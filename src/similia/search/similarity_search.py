@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadType
-from similia.core.estimators import all_at_once, check_fitted, present, twin_of
+from similia.core.estimators import all_at_once, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.threads import exclusively
 from similia.core.validation import check_encoder, check_positive_int, check_radius
@@ -47,7 +47,6 @@ from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Floats, Index, Metric, as_metric, function_of, ragged, shares_found, sorted_candidates
 from similia.search.vector_index import vectors_index
 from similia.similarity import check_direction
-from similia.sources.dask import is_lazy
 from similia.storage.store import check_ids
 
 _CACHED = ("_known", "_order", "_plan")  # attributes that hold what queries share

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from similia.core.config import rows_per_block
 from similia.core.errors import BadParameter, BadType, BadValue, part_from
-from similia.core.estimators import all_at_once, check_columns, check_fitted, present, twin_of
+from similia.core.estimators import all_at_once, check_columns, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, count, state
 from similia.core.text import short
 from similia.core.threads import exclusively, run_in_ranges
@@ -30,7 +30,7 @@ from similia.core.validation import (
 from similia.search._rows import Rows
 from similia.search.metric import ragged, within_radius
 from similia.search.scan import best, sort_heaps
-from similia.sources.dask import Distributed, check_readable, each_block, from_parts, is_lazy
+from similia.sources.dask import Distributed, check_readable, each_block, from_parts
 from similia.sources.source import Source
 from similia.storage.store import Ids, check_ids, count_on
 

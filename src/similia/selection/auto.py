@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from similia import compilation
 from similia.core.config import config, logged, logger_of, settings, track
 from similia.core.errors import warn_user
-from similia.core.estimators import all_at_once, check_columns, check_fitted, check_table, offered_if
+from similia.core.estimators import all_at_once, check_columns, check_fitted, check_table, computed, is_lazy, offered_if
 from similia.core.intervals import wilson
 from similia.core.state import Sizes, labels, state
 from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
@@ -50,7 +50,6 @@ from similia.selection.folds import (
     shown,
 )
 from similia.similarity import Distance, Kernel, check_direction
-from similia.sources.dask import computed, is_lazy
 
 _logger = logger_of(__name__)
 
