@@ -33,19 +33,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from similia.core.config import settings, track
-from similia.core.errors import (
+from similia.core.estimators import check_table
+from similia.core.state import state
+from similia.core.text import nearest_name
+from similia.core.validation import (
     BadPairType,
     BadPairValue,
     BadParameter,
     ObjectsWarning,
     as_second,
     pairs_named,
+    unmasked,
     warn_of_objects,
 )
-from similia.core.estimators import check_table
-from similia.core.state import state
-from similia.core.text import nearest_name
-from similia.core.validation import unmasked
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.objects.tables import objects_in, without_none

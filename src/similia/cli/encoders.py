@@ -25,8 +25,8 @@ from similia.cli.inputs import DEFAULT_KERNEL, Objects, check_comparison, has_co
 from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
-from similia.core.errors import BadFile, BadParameter
 from similia.core.hashing import digest_of
+from similia.core.validation import BadFile, BadParameter
 from similia.pipelines import Pipeline
 from similia.planning.forecasts import kind_of
 from similia.scale.stream import FIT_ON, add_stream, identity, of, places_named

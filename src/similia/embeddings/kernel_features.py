@@ -25,12 +25,18 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from similia.core.errors import BadParameter, BadValue, ObjectsWarning, warn_of_objects
 from similia.core.estimators import Transformer, all_at_once, check_fitted, detached, example_of, is_lazy
 from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.text import short
-from similia.core.validation import check_positive_int, is_table
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    ObjectsWarning,
+    check_positive_int,
+    is_table,
+    warn_of_objects,
+)
 from similia.kernels.counts import check_alike
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, as_csr

@@ -46,7 +46,7 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadPairValue, numbered, pairs_named, warn_user
+from similia.core.validation import BadPairValue, numbered, pairs_named, warn_user
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.similarity import Kernel, as_objects, evaluate, precision, self_values

@@ -34,12 +34,11 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadValue
 from similia.core.hashing import combine, mix
 from similia.core.jit import njit
 from similia.core.state import state
 from similia.core.text import short
-from similia.core.validation import check_choice, check_positive_int
+from similia.core.validation import BadParameter, BadValue, check_choice, check_positive_int
 from similia.kernels.counts import Counts, FeatureKernel, count, counts_of, products_with
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import check_kinds, offsets_of, runs

@@ -55,7 +55,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, logsumexp, ndtr, ndtri, stdtr, stdtrit
 
 from similia.core.config import rows_per_block, track
-from similia.core.errors import BadParameter
+from similia.core.validation import BadParameter
 from similia.embeddings.landmarks import row_blocks
 from similia.embeddings.nystroem import Nystroem
 from similia.objects import take

@@ -37,13 +37,15 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin, clone
 
 from similia.core.config import check_memory, part_of_more, track
-from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy
 from similia.core.products import row_product
 from similia.core.state import NAMED, Sizes, array, count, each, objects, optional, reads, state
 from similia.core.text import short
 from similia.core.threads import one_blas_thread
 from similia.core.validation import (
+    BadParameter,
+    BadType,
+    BadValue,
     RandomState,
     check_choice,
     check_positive,

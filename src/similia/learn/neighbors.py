@@ -20,10 +20,17 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from similia.core.config import track
-from similia.core.errors import BadPairValue
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
-from similia.core.validation import at_most, check_choice, check_positive_int, check_radius, check_vectors, is_table
+from similia.core.validation import (
+    BadPairValue,
+    at_most,
+    check_choice,
+    check_positive_int,
+    check_radius,
+    check_vectors,
+    is_table,
+)
 from similia.distances.from_function import FromFunction
 from similia.embeddings.landmarks import row_blocks
 from similia.learn.targets import checked_labels, checked_targets

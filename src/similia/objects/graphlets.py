@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block, track
-from similia.core.errors import BadValue
 from similia.core.threads import run_in_ranges
-from similia.core.validation import check_choice, check_positive_int
+from similia.core.validation import BadValue, check_choice, check_positive_int
 from similia.objects import _graphlets as loops
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graphs import as_graphs

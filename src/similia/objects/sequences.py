@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.errors import BadType, BadValue
 from similia.core.state import state
 from similia.core.text import short
+from similia.core.validation import BadType, BadValue
 from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
 _PLAIN = ({str}, {bytes})  # types in a list that needs no conversion

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import is_lazy
 from similia.core.text import counted, number
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import BadParameter, BadValue, check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent

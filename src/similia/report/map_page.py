@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from similia.core.errors import BadParameter
-from similia.core.validation import check_labels, check_positive_int
+from similia.core.validation import BadParameter, check_labels, check_positive_int
 from similia.learn.targets import as_numbers
 from similia.objects.sequences import at_least_one
 from similia.report._context import TEXTS, checked_names, for_page, look_at, refuse_path

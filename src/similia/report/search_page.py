@@ -14,10 +14,9 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter
 from similia.core.estimators import check_fitted
 from similia.core.text import counted, number
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one, item
 from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at, named, quietly

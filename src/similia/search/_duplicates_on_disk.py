@@ -29,9 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings, track
-from similia.core.errors import BadFile, BadValue, part_from
 from similia.core.hashing import fingerprint
-from similia.core.validation import generator, spawn_seeds
+from similia.core.validation import BadFile, BadValue, generator, part_from, spawn_seeds
 from similia.kernels import MinMax
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import StringBatch

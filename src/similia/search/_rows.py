@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes.bits import are_words, as_words
-from similia.core.errors import BadFile
 from similia.core.estimators import twin_of
 from similia.core.text import short
+from similia.core.validation import BadFile
 from similia.search import _faiss
 from similia.storage.store import MANIFEST, Ids, Store, check_ids, consistent
 

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
-from similia.core.errors import BadParameter, warn_user
+from similia.core.validation import BadParameter, warn_user
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.embeddings.d2ke import Representatives
 from similia.kernels import MinMax, Spectrum

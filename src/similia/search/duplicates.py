@@ -43,10 +43,18 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import logger_of, track
-from similia.core.errors import BadParameter, BadValue, warn_user
 from similia.core.estimators import is_lazy
 from similia.core.threads import in_threads
-from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    as_path,
+    check_positive_int,
+    generator,
+    is_finite,
+    spawn_seeds,
+    warn_user,
+)
 from similia.distances.edit import Levenshtein
 from similia.kernels import Cosine, MinMax
 from similia.objects import n_objects, take

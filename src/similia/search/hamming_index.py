@@ -18,12 +18,19 @@ from sklearn.exceptions import NotFittedError
 
 from similia.codes.bits import as_words
 from similia.core.config import logged, logger_of
-from similia.core.errors import BadParameter
 from similia.core.estimators import all_at_once, is_lazy, present
 from similia.core.state import state
 from similia.core.text import short
 from similia.core.threads import exclusively, lock_of
-from similia.core.validation import as_path, check_codes, check_n_bits, check_positive_int, check_radius, generator
+from similia.core.validation import (
+    BadParameter,
+    as_path,
+    check_codes,
+    check_n_bits,
+    check_positive_int,
+    check_radius,
+    generator,
+)
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index
 from similia.search.metric import ragged, within_radius

@@ -27,10 +27,17 @@ from sklearn import cluster
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from similia.core.config import check_memory, rows_per_block, track
-from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once, check_fitted
 from similia.core.state import Sizes, array, made, state
-from similia.core.validation import at_most, check_choice, check_positive_int, generator, spawn_seeds
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    at_most,
+    check_choice,
+    check_positive_int,
+    generator,
+    spawn_seeds,
+)
 from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import NearestNeighbors

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
-from similia.core.errors import pairs_named
 from similia.core.hashing import digest_of
 from similia.core.text import short
+from similia.core.validation import pairs_named
 from similia.objects import take
 from similia.pipelines import Comparison, each_step, parts_of
 from similia.similarity import (

@@ -48,12 +48,21 @@ from sklearn.base import clone
 from similia.codes.bits import as_words
 from similia.codes.sign_projection import SignRandomProjection
 from similia.core.config import logger_of, rows_per_block, track
-from similia.core.errors import BadPair, BadParameter, BadValue, warn_user
 from similia.core.estimators import computed
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.threads import run_in_ranges
-from similia.core.validation import check_codes, check_encoder, check_positive_int, generator, spawn_seeds
+from similia.core.validation import (
+    BadPair,
+    BadParameter,
+    BadValue,
+    check_codes,
+    check_encoder,
+    check_positive_int,
+    generator,
+    spawn_seeds,
+    warn_user,
+)
 from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
 from similia.kernels import Spectrum

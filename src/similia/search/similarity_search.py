@@ -21,11 +21,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadType
 from similia.core.estimators import all_at_once, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.threads import exclusively
-from similia.core.validation import check_encoder, check_positive_int, check_radius
+from similia.core.validation import BadType, check_encoder, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search._queries import (

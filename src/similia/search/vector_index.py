@@ -14,18 +14,21 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadType, BadValue, part_from
 from similia.core.estimators import all_at_once, check_columns, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, count, state
 from similia.core.text import short
 from similia.core.threads import exclusively, run_in_ranges
 from similia.core.validation import (
+    BadParameter,
+    BadType,
+    BadValue,
     check_choice,
     check_codes,
     check_positive_int,
     check_radius,
     check_vectors,
     generator,
+    part_from,
 )
 from similia.search._rows import Rows
 from similia.search.metric import ragged, within_radius

@@ -24,9 +24,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import config, part_of_more, settings
-from similia.core.errors import BadParameter, BadType, BadValue, DataError
 from similia.core.estimators import check_fitted, computed, if_lazy, is_lazy
 from similia.core.threads import collected_warnings, limited_to, n_threads
+from similia.core.validation import BadParameter, BadType, BadValue, DataError
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
 

@@ -26,10 +26,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadFile
 from similia.core.text import short
 from similia.core.threads import lock_of
-from similia.core.validation import check_codes, check_n_bits, read_header
+from similia.core.validation import BadFile, check_codes, check_n_bits, read_header
 from similia.storage.disk import (
     TEMPORARY,
     is_leftover,
