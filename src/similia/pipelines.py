@@ -28,11 +28,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from similia.core.config import config, rows_per_block, settings
+from similia.core.config import collected_warnings, config, rows_per_block, settings
 from similia.core.estimators import Transformer, all_at_once, check_fitted, computed, is_lazy, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
-from similia.core.threads import collected_warnings
 from similia.core.validation import part_from, refuse_fractions, warn_once, warning_of_part
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch

@@ -21,8 +21,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import similia as sm
+from similia.core.config import SharedLock
 from similia.core.estimators import all_at_once, detached
-from similia.core.threads import SharedLock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 import interrupts

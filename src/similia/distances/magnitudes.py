@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.threads import run_in_ranges
+from similia.core.config import run_in_ranges
 from similia.core.validation import BadPairValue, as_second
 from similia.objects import SeriesBatch, SetBatch
 from similia.objects.sequences import named, named_pairs

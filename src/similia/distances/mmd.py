@@ -27,12 +27,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import rows_per_block, settings
+from similia.core.config import n_threads, rows_per_block, run_in_ranges, settings
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.text import short
-from similia.core.threads import n_threads, run_in_ranges
 from similia.core.validation import (
     BadValue,
     RandomState,

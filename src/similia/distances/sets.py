@@ -38,10 +38,10 @@ import numpy.typing as npt
 
 from similia.alignments import Indices
 from similia.core import lanes as lane
+from similia.core.config import run_in_ranges, run_tasks
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.products import panels, row_product
-from similia.core.threads import run_in_ranges, run_tasks
 from similia.core.validation import BadValue, as_second, check_choice, check_positive_int, generator
 from similia.distances.magnitudes import Array, Pairs, ScaledDistance
 from similia.objects import SetBatch, as_sets

@@ -20,11 +20,10 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 from sklearn.utils import Tags
 
-from similia.core.config import track
+from similia.core.config import one_blas_thread, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import multiply_one, panels, row_product
 from similia.core.state import Sizes, array, count, objects, reads, state
-from similia.core.threads import one_blas_thread
 from similia.core.validation import RandomState, at_most, check_positive_int, generator, numbered, pairs_named
 from similia.embeddings.landmarks import (
     POLICIES,

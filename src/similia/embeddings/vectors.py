@@ -16,10 +16,10 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 
+from similia.core.config import collected_warnings
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
 from similia.core.state import count, state
 from similia.core.text import counted
-from similia.core.threads import collected_warnings
 from similia.core.validation import (
     BadValue,
     ObjectsWarning,

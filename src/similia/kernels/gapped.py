@@ -29,11 +29,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import rows_per_block
+from similia.core.config import in_threads, n_threads, rows_per_block, run_in_ranges
 from similia.core.hashing import GOLDEN, mix
 from similia.core.jit import njit
 from similia.core.text import short
-from similia.core.threads import in_threads, n_threads, run_in_ranges
 from similia.core.validation import BadParameter, as_second, check_choice, check_positive_int
 from similia.kernels import strings as _strings
 from similia.kernels.counts import Counts, checked_width, count, divide_by_norms

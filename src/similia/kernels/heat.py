@@ -39,10 +39,10 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core import functions
+from similia.core.config import run_in_ranges
 from similia.core.functions import exp_of, fma, log_of
 from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.core.threads import run_in_ranges
 from similia.core.validation import BadValue, check_positive, check_positive_int, generator, unmasked, warn_user
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
 

@@ -20,10 +20,9 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from similia.core import functions
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_tasks
 from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.core.threads import run_tasks
 from similia.core.validation import BadValue, as_second, check_choice, check_positive, check_positive_int, check_vectors
 from similia.kernels.counts import scale_by_norms
 from similia.kernels.from_distance import suggest_gamma

@@ -29,12 +29,11 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import Tags
 
-from similia.core.config import settings, track
+from similia.core.config import one_blas_thread, settings, track
 from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy
 from similia.core.products import chosen_products, row_product
 from similia.core.state import Sizes, array, count, made, objects, state
 from similia.core.text import short
-from similia.core.threads import one_blas_thread
 from similia.core.validation import (
     BadParameter,
     BadValue,

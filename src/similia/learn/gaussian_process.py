@@ -36,12 +36,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin, clone
 
-from similia.core.config import check_memory, part_of_more, track
+from similia.core.config import check_memory, one_blas_thread, part_of_more, track
 from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy
 from similia.core.products import row_product
 from similia.core.state import NAMED, Sizes, array, count, each, objects, optional, reads, state
 from similia.core.text import short
-from similia.core.threads import one_blas_thread
 from similia.core.validation import (
     BadParameter,
     BadType,

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block, track
-from similia.core.threads import run_in_ranges
+from similia.core.config import rows_per_block, run_in_ranges, track
 from similia.core.validation import BadValue, check_choice, check_positive_int
 from similia.objects import _graphlets as loops
 from similia.objects.graph_batch import GraphBatch

@@ -48,8 +48,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from similia.codes.sign_projection import SignRandomProjection
-from similia.core.config import settings
-from similia.core.threads import limited_to, n_threads
+from similia.core.config import limited_to, n_threads, settings
 from similia.core.validation import (
     BadParameter,
     check_choice,

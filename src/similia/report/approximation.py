@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from similia.core.config import one_blas_thread
 from similia.core.text import short
-from similia.core.threads import one_blas_thread
 from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.embeddings.landmarks import decompose
 from similia.embeddings.nystroem import Nystroem

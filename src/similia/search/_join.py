@@ -27,11 +27,10 @@ from scipy.special import bdtr, bdtrc
 
 from similia.codes.minhash import MinHash, key_of_nothing
 from similia.codes.sign_projection import SignRandomProjection
-from similia.core.config import rows_per_block, settings, track
+from similia.core.config import in_threads, limited_to, n_threads, rows_per_block, run_in_ranges, settings, track
 from similia.core.hashing import mix
 from similia.core.intervals import wilson
 from similia.core.jit import njit
-from similia.core.threads import in_threads, limited_to, n_threads, run_in_ranges
 from similia.core.validation import BadValue, generator, part_from, warn_user
 from similia.distances.edit import Levenshtein
 from similia.kernels import MinMax, Spectrum

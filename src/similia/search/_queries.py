@@ -22,11 +22,10 @@ import sklearn.pipeline
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 
-from similia.core.config import track
+from similia.core.config import run_in_ranges, track
 from similia.core.estimators import Transformer
 from similia.core.jit import njit
 from similia.core.products import chosen_products, multiply_chosen
-from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, part_from
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest

@@ -42,9 +42,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import logger_of, track
+from similia.core.config import in_threads, logger_of, track
 from similia.core.estimators import is_lazy
-from similia.core.threads import in_threads
 from similia.core.validation import (
     BadParameter,
     BadValue,

@@ -27,10 +27,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
+from similia.core.config import exclusively, lock_of, run_in_ranges
 from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy, twin_of
 from similia.core.jit import njit
 from similia.core.state import Check, Sizes, array, count, optional, state
-from similia.core.threads import exclusively, lock_of, run_in_ranges
 from similia.core.validation import BadType, BadValue, check_positive_int, check_radius
 from similia.kernels import Intersection, MinMax, Normalized, Sum
 from similia.kernels.counts import Counts, FeatureKernel, check_alike, number_ids

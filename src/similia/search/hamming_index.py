@@ -17,11 +17,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from similia.codes.bits import as_words
-from similia.core.config import logged, logger_of
+from similia.core.config import exclusively, lock_of, logged, logger_of
 from similia.core.estimators import all_at_once, is_lazy, present
 from similia.core.state import state
 from similia.core.text import short
-from similia.core.threads import exclusively, lock_of
 from similia.core.validation import (
     BadParameter,
     as_path,

@@ -28,10 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes.bits import as_words
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import popcount
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
 from similia.search._rows import Codes, Part, read_only
 from similia.search.scan import best, replace_last
 from similia.storage.store import Ids

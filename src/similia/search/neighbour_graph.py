@@ -47,11 +47,10 @@ from sklearn.base import clone
 
 from similia.codes.bits import as_words
 from similia.codes.sign_projection import SignRandomProjection
-from similia.core.config import logger_of, rows_per_block, track
+from similia.core.config import logger_of, rows_per_block, run_in_ranges, track
 from similia.core.estimators import computed
 from similia.core.hashing import popcount
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
 from similia.core.validation import (
     BadPair,
     BadParameter,

@@ -32,9 +32,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from similia.core.config import lock_of
 from similia.core.estimators import twin_of
 from similia.core.state import Check, array, objects, optional
-from similia.core.threads import lock_of
 from similia.core.validation import BadFile, as_path
 from similia.objects import concatenate, n_objects, take
 from similia.search._rows import settings_of

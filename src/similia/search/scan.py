@@ -23,10 +23,9 @@ import numpy.typing as npt
 
 from similia.codes.bits import are_words, as_words
 from similia.core import lanes as lane
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import popcount
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
 from similia.core.validation import check_radius
 from similia.search._rows import Codes, Part, Rows
 from similia.storage.store import Ids

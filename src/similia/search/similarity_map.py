@@ -41,11 +41,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 
-from similia.core.config import rows_per_block, settings, track
+from similia.core.config import one_blas_thread, rows_per_block, settings, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, count, made, objects, one_of, optional, reads, state
-from similia.core.threads import one_blas_thread
 from similia.core.validation import BadParameter, RandomState, check_positive_int, generator, spawn_seeds
 from similia.embeddings.landmarks import with_signs
 from similia.embeddings.nystroem import Nystroem

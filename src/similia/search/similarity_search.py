@@ -20,10 +20,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from similia.core.config import rows_per_block
+from similia.core.config import exclusively, rows_per_block
 from similia.core.estimators import all_at_once, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
-from similia.core.threads import exclusively
 from similia.core.validation import BadType, check_encoder, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one

@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from similia.core.config import rows_per_block
+from similia.core.config import exclusively, rows_per_block, run_in_ranges
 from similia.core.estimators import all_at_once, check_columns, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, count, state
 from similia.core.text import short
-from similia.core.threads import exclusively, run_in_ranges
 from similia.core.validation import (
     BadParameter,
     BadType,

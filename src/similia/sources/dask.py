@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import config, part_of_more, settings
+from similia.core.config import collected_warnings, config, limited_to, n_threads, part_of_more, settings
 from similia.core.estimators import check_fitted, computed, if_lazy, is_lazy
-from similia.core.threads import collected_warnings, limited_to, n_threads
 from similia.core.validation import BadParameter, BadType, BadValue, DataError
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source

@@ -26,8 +26,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from similia.core.config import lock_of
 from similia.core.text import short
-from similia.core.threads import lock_of
 from similia.core.validation import BadFile, check_codes, check_n_bits, read_header
 from similia.storage.disk import (
     TEMPORARY,
