@@ -42,6 +42,7 @@ from similia.core.validation import (
     BadParameter,
     ObjectsWarning,
     as_second,
+    numbered,
     pairs_named,
     unmasked,
     warn_of_objects,
@@ -52,6 +53,7 @@ from similia.objects.tables import objects_in, without_none
 from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
+Numbers = npt.ArrayLike | range  # positions of objects, for messages
 _DIAGONAL_BLOCK = 32  # objects per Gram matrix for a kernel without diag(); only the diagonal is kept
 _FEW_OF_A_PART = 20  # parts of a lazy collection with fewer objects do not trigger `warn_of_strangers`
 _LOOKED_AT = 8  # objects on which a user's function is called to see whether it is a kernel or a distance
@@ -146,6 +148,28 @@ def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
     """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array; raise if its shape is not (n, m)."""
     check_kernel(kernel)
     return _checked_values(kernel, X, Y, "kernel")
+
+
+def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
+    """Return k(X, Y), or k(X) if `Y` is None; raise if a value is not finite.
+
+    Error messages name two objects by the template `pair`, such as ``"X[{}] and X[{}]"``. Its placeholders are filled
+    with the numbers of the objects, from `rows` and `columns`.
+    """
+    with pairs_named(rows, columns, pair), numbered(rows):
+        values = evaluate(kernel, X, Y)
+    return check_finite(values, rows, columns, pair)
+
+
+def check_finite(values: npt.NDArray, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
+    """Return `values`, or raise if a value is NaN or infinite; see `kernel_values` for the other arguments."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        i, j = np.argwhere(~finite)[0]
+        expected = f" is {values[i, j]}, expected a finite number; look at these two objects (empty? NaN inside?)"
+        index = int(np.asarray(rows)[i]), int(np.asarray(columns)[j])
+        raise BadPairValue("the kernel value of", index, expected, pair)
+    return values
 
 
 def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None) -> Floats:

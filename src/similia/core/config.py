@@ -29,6 +29,8 @@ from threading import Condition, Lock
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+import numpy as np
+import numpy.typing as npt
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
@@ -136,6 +138,13 @@ def rows_per_block(bytes_per_row: int, at_most: int | None = None) -> int:
     """Return how many rows fit into ``similia.config(max_memory=...)``: at least 1, and no more than `at_most`."""
     rows = max(1, settings().max_memory // max(1, bytes_per_row))
     return rows if at_most is None else min(rows, at_most)
+
+
+def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield ``arange(n)`` in blocks of as many rows as ``config(max_memory)`` allows, and of at most `at_most` rows."""
+    step = rows_per_block(bytes_per_row, at_most)
+    for start in range(0, n, step):
+        yield np.arange(start, min(start + step, n))
 
 
 def check_memory(takes: str, needed: int, instead: str) -> None:

@@ -30,8 +30,10 @@ from similia.core.config import settings
 from similia.core.text import short
 
 T = TypeVar("T")
+Ids = npt.NDArray[np.int64]
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
+MAX_ID = 2**63 - 1
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _OURS = ("similia", "sklearn", "joblib", "dask")  # warnings skip the lines of these packages
 _NAMELESS = "the pair ({}, {})", "X[{}] and Y[{}]"
@@ -471,6 +473,34 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
         found = f"{name} have {codes.shape[1] * 8} bits, expected {n_bits}"
         raise ValueError(f"{found}; codes to compare must come from one encoder")
     return np.ascontiguousarray(codes)
+
+
+def count_on(next_id: int, n: int) -> Ids:
+    """Return the `n` ids from `next_id` on; raise if an id would exceed 2**63 - 1."""
+    if next_id + n > MAX_ID + 1:
+        raise ValueError(f"ids after {next_id} would exceed 2**63 - 1; pass ids")
+    return np.arange(next_id, next_id + n, dtype=np.int64) if n else np.empty(0, np.int64)
+
+
+def check_ids(ids: Any, n: int | None = None) -> Ids:
+    """Return ids as int64; raise if one is negative or occurs twice, or if their number is not `n` (if given)."""
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
+    if n is not None and len(ids) != n:
+        raise ValueError(f"ids has {len(ids)} entries for {n} codes; give one id per code")
+    if ids.dtype == np.uint64 and ids.size and ids.max() > MAX_ID:
+        raise ValueError(f"ids[{ids.argmax()}] is {ids.max()}, expected at most 2**63 - 1")
+    ids = ids.astype(np.int64)
+    if ids.size and ids.min() < 0:
+        raise ValueError(f"ids[{ids.argmin()}] is {ids.min()}, expected ids >= 0")
+    if ids.size > 1 and not (ids[1:] > ids[:-1]).all():
+        order = np.argsort(ids, kind="stable")
+        same = ids[order[1:]] == ids[order[:-1]]
+        if same.any():
+            i = int(np.argmax(same))
+            raise ValueError(f"ids[{order[i]}] and ids[{order[i + 1]}] are both {ids[order[i]]}; ids must be unique")
+    return ids
 
 
 def unmasked(X: Any, name: str = "X") -> Any:

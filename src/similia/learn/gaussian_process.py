@@ -51,7 +51,6 @@ from similia.core.validation import (
     check_positive_int,
     generator,
 )
-from similia.embeddings.landmarks import kernel_values
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.conformal import checked_coverage
 from similia.learn.evidence import (
@@ -72,7 +71,7 @@ from similia.learn.kernel_machines import KernelMachine
 from similia.learn.targets import checked_numbers
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import as_objects, check_kernel, diagonal, precision, read_objects, spelled_out
+from similia.similarity import as_objects, check_kernel, diagonal, kernel_values, precision, read_objects, spelled_out
 from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]

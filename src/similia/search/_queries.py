@@ -42,7 +42,7 @@ from similia.search.metric import (
     parameters_of,
 )
 from similia.search.scan import _fill_smallest, nearest_to_one, smallest
-from similia.search.vector_index import vectors_index
+from similia.search.vector_index import VectorIndex
 from similia.similarity import as_objects, diagonal
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ def parsed(first: Any, metric: Metric | None, X: Any) -> tuple[Any, Any]:
 def _has_steps(encoder: Any) -> bool:
     """Return whether an encoder is a pipeline of several steps."""
     return len(getattr(encoder, "steps", ())) > 1  # of a frozen pipeline, too
+
+
+def vectors_index(encoder: Any) -> VectorIndex | None:
+    """Return the `VectorIndex` that is an encoder or its last step, or None."""
+    last = encoder.steps[-1][1] if getattr(encoder, "steps", None) else encoder
+    return last if isinstance(last, VectorIndex) else None
 
 
 def fitted_vectors(encoder: Any, X: Any, y: Any) -> Any:

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from similia.codes.bits import are_words, as_words
 from similia.core.estimators import twin_of
 from similia.core.text import short
-from similia.core.validation import BadFile
+from similia.core.validation import BadFile, Ids, check_ids
 from similia.search import _faiss
-from similia.storage.store import MANIFEST, Ids, Store, check_ids, consistent
+from similia.storage.store import MANIFEST, Store, consistent
 
 if TYPE_CHECKING:
     from similia.search.hamming_index import HammingIndex

@@ -23,17 +23,19 @@ from similia.core.state import state
 from similia.core.text import short
 from similia.core.validation import (
     BadParameter,
+    Ids,
     as_path,
     check_codes,
+    check_ids,
     check_n_bits,
     check_positive_int,
     check_radius,
+    count_on,
     generator,
 )
 from similia.search import _faiss
 from similia.search._rows import Rows, load_index, save_index
 from similia.search.metric import ragged, within_radius
-from similia.storage.store import Ids, check_ids, count_on
 
 Codes = npt.NDArray[np.uint8]
 Distances = npt.NDArray[np.int32]

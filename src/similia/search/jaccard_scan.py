@@ -31,9 +31,9 @@ from similia.codes.bits import as_words
 from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import popcount
 from similia.core.jit import njit
+from similia.core.validation import Ids
 from similia.search._rows import Codes, Part, read_only
 from similia.search.scan import best, replace_last
-from similia.storage.store import Ids
 
 _TOGETHER = 128  # queries of similar numbers of bits that share a tile
 _TILE = 512  # rows

@@ -26,9 +26,8 @@ from similia.core import lanes as lane
 from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import popcount
 from similia.core.jit import njit
-from similia.core.validation import check_radius
+from similia.core.validation import Ids, check_radius
 from similia.search._rows import Codes, Part, Rows
-from similia.storage.store import Ids
 
 _GRAIN = 2**14  # minimum number of rows per thread
 _WORDS_OF_A_THREAD = 2**20  # minimum number of words that a thread compares: starting threads takes 0.1 ms

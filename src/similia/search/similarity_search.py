@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from similia.core.config import exclusively, rows_per_block
 from similia.core.estimators import all_at_once, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
-from similia.core.validation import BadType, check_encoder, check_positive_int, check_radius
+from similia.core.validation import BadType, check_encoder, check_ids, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.search._queries import (
@@ -38,14 +38,13 @@ from similia.search._queries import (
     parsed,
     positions,
     unit,
+    vectors_index,
 )
 from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
 from similia.search.metric import Floats, Index, Metric, as_metric, function_of, ragged, shares_found, sorted_candidates
-from similia.search.vector_index import vectors_index
 from similia.similarity import check_direction
-from similia.storage.store import check_ids
 
 _CACHED = ("_known", "_order", "_plan")  # attributes that hold what queries share
 
