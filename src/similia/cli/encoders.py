@@ -27,12 +27,11 @@ from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
 from similia.core.hashing import digest_of
 from similia.core.validation import BadFile, BadParameter
-from similia.pipelines import Pipeline
+from similia.pipelines import Pipeline, function_of
 from similia.planning.forecasts import kind_of
 from similia.scale.stream import FIT_ON, add_stream, identity, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search.automatic import LowRecall, kmer_length, name_of
-from similia.search.metric import function_of
 from similia.search.on_disk import SearchFolder
 from similia.similarity import diagonal
 from similia.sources.source import Held, Source, sample

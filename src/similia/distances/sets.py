@@ -108,7 +108,7 @@ class _NearestPoints(ScaledDistance):
 
     def _fill(self, A: SetBatch, B: SetBatch, out: Array, *, same: bool) -> None:
         """Fill `out` with the distances of all pairs; if `same`, A is B and each pair is computed once."""
-        tiles = list(runs(A.offsets, _POINTS))
+        tiles = runs(A.offsets, _POINTS)
         chunks = [np.arange(len(B))]
         if len(tiles) < _FEW_TILES and not same:
             chunks = np.array_split(chunks[0], min(len(B), _FEW_TILES))

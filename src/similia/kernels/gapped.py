@@ -253,7 +253,7 @@ class GappedKmers(StringKernel):
         """Return the kernel matrix, not normalised, from the windows that meet mask by mask."""
         K = np.zeros((len(X), len(Y)))
         most = rows_per_block(_BYTES_PER_WINDOW * 2 * n_threads())
-        y_blocks = [*runs(Y.offsets, most)]
+        y_blocks = runs(Y.offsets, most)
         for columns in y_blocks:
             y = self._side(Y, columns)
             for rows in y_blocks if X is Y else runs(X.offsets, most):

@@ -414,7 +414,7 @@ class MeanMap(Kernel):
         a, pieces_a = _pieces(A)
         b, pieces_b = (a, pieces_a) if A is B else _pieces(B)
         P = np.zeros((len(a) - 1, len(b) - 1))
-        tiles = list(runs(a, _POINTS))
+        tiles = runs(a, _POINTS)
 
         def fill(number: int) -> None:
             rows = tiles[number]

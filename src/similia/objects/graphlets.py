@@ -263,7 +263,7 @@ def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
             order = np.argsort(codes)
             found[g] = codes[order], counts[order]
 
-    batches = list(runs(offsets_of(subsets), _MOST_SUBSETS))  # about a second each
+    batches = runs(offsets_of(subsets), _MOST_SUBSETS)  # about a second each
     for batch in track(batches, "graphlets", len(batches)):
         run_in_ranges(partial(work, batch.start), batch.stop - batch.start, 1)
     return _joined(found, [len(codes) for codes, _ in found])

@@ -19,7 +19,7 @@ from similia.objects import n_objects, take
 from similia.report._model import as_recipe, check_model, coded, parts_of
 from similia.report.approximation import steps_to
 from similia.report.displays import Display, Floats, line, mark
-from similia.search.metric import shares_found
+from similia.search.answers import shares_found
 from similia.search.similarity_search import true_metric
 from similia.similarity import name_of
 

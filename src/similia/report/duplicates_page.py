@@ -23,8 +23,7 @@ from similia.report._context import TEXTS, Seen, checked_names, described, for_p
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import bins_of, mark
 from similia.search.duplicates import Duplicates
-from similia.search.metric import Metric, metric_from
-from similia.similarity import without_addresses
+from similia.similarity import Metric, metric_from, without_addresses
 from similia.sources.dask import as_parts
 from similia.sources.source import Source
 from similia.storage.disk import text_destination, write_text

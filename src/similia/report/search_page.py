@@ -26,9 +26,8 @@ from similia.report.displays import line, mark
 from similia.report.page import explained, in_units
 from similia.search.automatic import name_of
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Metric
 from similia.search.similarity_search import Recall, SimilaritySearch, measured_recall, true_metric
-from similia.similarity import without_addresses
+from similia.similarity import Metric, without_addresses
 from similia.storage.disk import text_destination, write_text
 
 _CANDIDATES = (10, 20, 50, 100, 200, 400, 800)

@@ -49,7 +49,7 @@ from similia.search._join import (
     propose_equal,
     sample_of,
 )
-from similia.search.metric import Floats, Index
+from similia.similarity import Floats, Index
 from similia.sources.dask import Distributed
 from similia.sources.source import Source
 from similia.storage.disk import LOCK, Journal, is_leftover, take_lock, write_atomically

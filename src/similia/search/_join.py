@@ -40,7 +40,7 @@ from similia.kernels.hypersphere import Cosine, to_hypersphere
 from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take
 from similia.objects.sequences import StringBatch
-from similia.search.metric import Floats, Index, Metric
+from similia.similarity import Floats, Index, Metric
 
 _BLOCK = 2**12  # pairs that a thread compares at once
 _PER_BYTE = 64  # about the bytes of features for each byte of an object

@@ -30,8 +30,8 @@ from similia.pipelines import Pipeline
 from similia.search._queries import vectors_index
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Index, Metric
 from similia.search.vector_index import VectorIndex
+from similia.similarity import Index, Metric
 
 _SAMPLE, _QUERIES, _NEIGHBOURS, _PROBED = 5000, 50, 10, 256
 _CURVE = (10, 20, 50, 100, 200, 400)  # numbers of candidates whose recall is measured

@@ -74,9 +74,8 @@ from similia.search._join import (
     propose_equal,
     sample_of,
 )
-from similia.search.metric import Floats, Index, Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
-from similia.similarity import check_direction
+from similia.similarity import Floats, Index, Metric, check_direction, metric_from
 from similia.sources.dask import as_partitions, check_readable
 from similia.sources.source import Source
 

@@ -35,7 +35,7 @@ from similia.core.validation import BadType, BadValue, Ids, check_ids, check_pos
 from similia.kernels import Intersection, MinMax, Normalized, Sum
 from similia.kernels.counts import Counts, FeatureKernel, check_alike, number_ids
 from similia.objects.sequences import at_least_one, offsets_of, segments
-from similia.search.metric import ragged, within_radius
+from similia.search.answers import ragged, within_radius
 from similia.search.scan import best, replace_last
 from similia.similarity import check_kernel, compared, decided, diagonal
 

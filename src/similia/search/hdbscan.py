@@ -44,9 +44,8 @@ from similia.learn.neighbors import NearestNeighbors
 from similia.objects import n_objects, take
 from similia.objects.identical import identical
 from similia.objects.sequences import Batch, at_least_one, concatenate
-from similia.search.metric import Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
-from similia.similarity import ComparesObjects, Kernel, check_direction, read_objects
+from similia.similarity import ComparesObjects, Kernel, Metric, check_direction, metric_from, read_objects
 from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]

@@ -69,8 +69,8 @@ from similia.kernels.counts import number_ids
 from similia.objects import n_objects, take
 from similia.objects.sequences import StringBatch, at_least_one, concatenate
 from similia.pipelines import Pipeline
-from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
-from similia.similarity import check_direction
+from similia.search.answers import shares_found
+from similia.similarity import Floats, Index, Metric, check_direction, feature_distances, metric_from
 from similia.sources.dask import Distributed, Lengths, as_parts, whole_part
 
 _EXACT = 10_000  # objects up to which method="auto" compares all pairs

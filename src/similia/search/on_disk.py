@@ -38,9 +38,8 @@ from similia.core.state import Check, array, objects, optional
 from similia.core.validation import BadFile, Ids, as_path
 from similia.objects import concatenate, n_objects, take
 from similia.search._queries import vectors_index
-from similia.search._rows import settings_of
 from similia.search.feature_index import FeatureIndex, Segment, ascend
-from similia.search.hamming_index import HammingIndex
+from similia.search.hamming_index import HammingIndex, settings_of
 from similia.storage.disk import is_temporary, replacing, sync_folder
 from similia.storage.models import load, save
 from similia.storage.states import public_name

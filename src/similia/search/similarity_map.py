@@ -51,9 +51,8 @@ from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.pseudo_euclidean import PseudoEuclidean
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.search.metric import Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
-from similia.similarity import ComparesObjects, check_direction, read_objects
+from similia.similarity import ComparesObjects, Metric, check_direction, metric_from, read_objects
 from similia.sources.dask import Distributed, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]

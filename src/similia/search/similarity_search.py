@@ -26,6 +26,7 @@ from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.validation import BadType, check_encoder, check_ids, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
+from similia.pipelines import as_metric, function_of
 from similia.search._queries import (
     Known,
     OneQuery,
@@ -40,11 +41,11 @@ from similia.search._queries import (
     unit,
     vectors_index,
 )
+from similia.search.answers import ragged, shares_found, sorted_candidates
 from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Floats, Index, Metric, as_metric, function_of, ragged, shares_found, sorted_candidates
-from similia.similarity import check_direction
+from similia.similarity import Floats, Index, Metric, check_direction
 
 _CACHED = ("_known", "_order", "_plan")  # attributes that hold what queries share
 

@@ -32,8 +32,8 @@ from similia.core.validation import (
     generator,
     part_from,
 )
-from similia.search._rows import Rows
-from similia.search.metric import ragged, within_radius
+from similia.search.answers import ragged, within_radius
+from similia.search.hamming_index import Rows
 from similia.search.scan import best, sort_heaps
 from similia.sources.dask import Distributed, check_readable, each_block, from_parts
 from similia.sources.source import Source
