@@ -118,7 +118,7 @@ def if_lazy(instead: Callable[..., Any]) -> Callable[[Method], Method]:
     def decorate(method: Method) -> Method:
         @wraps(method)
         def of_any(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if any(map(is_lazy, args)) or any(map(is_lazy, kwargs.values())):
+            if any(map(is_lazy, args)) or (kwargs and any(map(is_lazy, kwargs.values()))):
                 return instead(method, self, *args, **kwargs)
             return method(self, *args, **kwargs)
 
