@@ -19,7 +19,7 @@ from joblib import cpu_count
 from measure import Rival, Row, in_turns
 from threadpoolctl import threadpool_limits
 
-from similia.core import threads as _threads
+from similia.core import config as _threads
 from similia.distances import DTW
 from similia.objects import SeriesBatch
 

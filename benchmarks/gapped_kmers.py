@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from measure import Row, in_turns
 
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.kernels import GappedKmers
 
 LENGTH, INFORMATIVE, N_FEATURES = 10, 6, 2**20

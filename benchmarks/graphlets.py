@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments._graphlets import block_model
 from experiments.graphlet_cost import sample_by_sample
-from similia.core import threads as _threads
+from similia.core import config as _threads
 from similia.core.jit import njit
 from similia.embeddings import GraphletSampling, OpticalRandomFeatures
 from similia.embeddings.graphlets import histograms, n_pairs

@@ -19,7 +19,7 @@ import numpy as np
 from measure import Row
 
 import similia as sm
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.objects import take
 from similia.planning import forecasts as _calibrate
 from similia.planning.forecasts import Method, Objects, plan

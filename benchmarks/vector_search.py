@@ -17,7 +17,7 @@ from measure import Row, data_folder, in_turns
 from scipy.spatial.distance import cdist
 
 import similia as sm
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.search import HammingIndex, VectorIndex
 
 K, N_CANDIDATES, N_QUERIES = 10, 50, 200

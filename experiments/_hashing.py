@@ -22,9 +22,9 @@ from sklearn.random_projection import GaussianRandomProjection
 from threadpoolctl import threadpool_limits
 
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignCodes, SignRandomProjection, hamming_distances
+from similia.core.config import run_in_ranges
 from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.core.threads import run_in_ranges
 from similia.datasets import fetch
 
 Floats = npt.NDArray[np.float64]

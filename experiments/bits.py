@@ -24,7 +24,7 @@ from similia.kernels import GappyKmers, HypersphericalHeat, WeisfeilerLehman
 from similia.learn import HDClassifier
 from similia.objects import as_strings, take
 from similia.search import HammingIndex
-from similia.search.metric import shares_found
+from similia.search.answers import shares_found
 
 N_COMPONENTS, K, N_VOTES, TEST_SHARE = 512, 10, 5, 0.2
 BITS = (64, 256, 1024, 4096, 10_000)

@@ -24,7 +24,8 @@ from similia.embeddings import D2KE, GraphletSampling, Nystroem, Representatives
 from similia.kernels import Spectrum, WeisfeilerLehman
 from similia.objects import as_strings, n_objects, take
 from similia.search import HammingIndex
-from similia.search.metric import Metric, shares_found, sorted_candidates
+from similia.search.answers import shares_found, sorted_candidates
+from similia.similarity import Metric
 
 N_COMPONENTS, K, N_CANDIDATES = 512, 10, 100
 BITS = (64, 256, 1024)

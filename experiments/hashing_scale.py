@@ -19,10 +19,9 @@ from threadpoolctl import threadpool_limits
 from experiments._hashing import FEATURES, SAMPLES
 from experiments._report import Record, Table, distinct, values
 from similia.codes import ITQ, GeneralizedNystroemPCA
-from similia.core.config import track
+from similia.core.config import run_in_ranges, track
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
-from similia.core.threads import run_in_ranges
 
 Vectors = npt.NDArray[np.float32]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.threads import one_blas_thread
+from similia.core.config import one_blas_thread
 from similia.core.validation import check_positive_int
 
 Array = npt.NDArray[np.float64]

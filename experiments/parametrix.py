@@ -26,8 +26,7 @@ import numpy.typing as npt
 from scipy.special import zeta
 
 from similia.core import functions
-from similia.core.config import rows_per_block
-from similia.core.threads import run_in_ranges
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.validation import check_positive
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.threads import one_blas_thread
+from similia.core.config import one_blas_thread
 from similia.core.validation import check_labels, check_positive
 
 Floats = npt.NDArray[np.float64]

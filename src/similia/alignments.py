@@ -36,12 +36,12 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core import lanes as lane
-from similia.core.errors import BadValue, as_second
+from similia.core.config import run_in_ranges
 from similia.core.functions import log_of
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.text import counted
-from similia.core.threads import run_in_ranges
+from similia.core.validation import BadValue, as_second
 from similia.objects import SeriesBatch
 from similia.objects.series import as_series
 from similia.objects.vectors import check_finite

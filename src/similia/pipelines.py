@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +28,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from similia.core.config import config, rows_per_block, settings
-from similia.core.errors import part_from, warn_once, warning_of_part
-from similia.core.estimators import Transformer, all_at_once, check_fitted, twin_of
+from similia.core.config import collected_warnings, config, rows_per_block, settings
+from similia.core.estimators import Transformer, all_at_once, check_fitted, computed, is_lazy, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
-from similia.core.threads import collected_warnings
-from similia.core.validation import refuse_fractions
+from similia.core.validation import part_from, refuse_fractions, warn_once, warning_of_part
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import Batch
 from similia.objects.tables import objects_in
-from similia.similarity import Distance, Kernel, as_objects, decided, distances_between, evaluate
-from similia.sources.dask import ScoresParts, apply, computed, is_lazy, score_of
+from similia.similarity import Distance, Kernel, Metric, metric_from
+from similia.sources.dask import ScoresParts, apply, score_of
 
 _FEW = 64  # up to this many objects are never split into blocks
 _PROBED = 8  # number of objects used to measure the bytes per object
@@ -390,24 +388,6 @@ def n_bytes(value: Any) -> int:
 
 
 # ---- the parts of a model
-@dataclass(frozen=True)
-class Comparison:
-    """The kernel (larger is closer) or distance (smaller is closer) by which a model compares objects."""
-
-    function: Any
-    is_kernel: bool
-
-    def as_objects(self, X: Any) -> Any:
-        """Return `X` in the layout the function works on."""
-        return as_objects(self.function, X)
-
-    def decided(self, X: Any) -> Self:
-        """Return the comparison with its function replaced by `similia.similarity.decided` of it and `X`."""
-        return type(self)(decided(self.function, X), self.is_kernel)
-
-    def between(self, X: Any, Y: Any) -> npt.NDArray[np.floating]:
-        """Return the kernel values or distances of all pairs, (n, m); raise if the function returns anything else."""
-        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
 
 
 @dataclass(frozen=True)
@@ -424,7 +404,7 @@ class Parts:
         """All steps, the learner last."""
         return [*self.transformers, *([] if self.learner is None else [self.learner])]
 
-    def comparisons(self, *, fitted: bool = True) -> Iterator[Comparison | None]:
+    def comparisons(self, *, fitted: bool = True) -> Iterator[Metric | None]:
         """Yield what `comparison_of` returns for each step, or for each step of the model that a step wraps."""
         for step in self.steps:
             inside = parts_of(step)
@@ -433,7 +413,7 @@ class Parts:
             else:
                 yield from inside.comparisons(fitted=fitted)
 
-    def comparison(self, *, fitted: bool = True) -> Comparison | None:
+    def comparison(self, *, fitted: bool = True) -> Metric | None:
         """Return the kernel or distance of the first step that contains one; see `comparison_of`."""
         return next((found for found in self.comparisons(fitted=fitted) if found is not None), None)
 
@@ -508,7 +488,7 @@ def each_step(model: Any) -> Iterator[Any]:
             yield from each_step(step)
 
 
-def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
+def comparison_of(step: Any, *, fitted: bool = True) -> Metric | None:
     """Return the kernel or distance by which a step compares objects, or None if it has neither.
 
     The first of these that the step has is returned: the property ``estimated_kernel`` (of `MinHash`); the parameter
@@ -517,12 +497,39 @@ def comparison_of(step: Any, *, fitted: bool = True) -> Comparison | None:
     the feature space of the kernel.
     """
     if hasattr(step, "estimated_kernel"):
-        return Comparison(step.estimated_kernel, True)
+        return Metric(step.estimated_kernel, True)
     for name, is_kernel in _COMPARED_BY:
         function = getattr(step, name, None)
         if fitted and (is_kernel or function is not None):
             function = getattr(step, f"{name}_", function)
         if callable(function) and not isinstance(function, type):
             kernel = isinstance(function, Kernel) or (is_kernel and not isinstance(function, Distance))
-            return Comparison(function, kernel)
+            return Metric(function, kernel)
     return None
+
+
+def function_of(encoder: Any) -> tuple[Any, bool]:
+    """Return (kernel or distance of an encoder's first step, whether it is a kernel); if absent, (None, False)."""
+    found = next(parts_of(encoder).comparisons(fitted=False))
+    return (None, False) if found is None else (found.function, found.is_kernel)
+
+
+def metric_of(encoder: Any, name: str = "rerank") -> Metric:
+    """Return the kernel or distance of an encoder's first step; if it has none, raise an error that names `name`."""
+    function, is_kernel = function_of(encoder)
+    if function is not None:
+        return Metric(function, is_kernel)
+    others = ", or take rerank='projected' or None" if name == "rerank" else ""
+    first = type(next(each_step(encoder))).__name__
+    raise ValueError(
+        f"the encoder's first step {first} has no kernel or distance to compare objects by; name one: "
+        f"for strings {name}=similia.distances.Levenshtein(), for vectors {name}=similia.kernels.Cosine('projection') "
+        f"or similia.distances.FromFunction(cdist, pairwise=True){others}"
+    )
+
+
+def as_metric(metric: Any, encoder: Any, name: str) -> Metric:
+    """Return `metric` as a `Metric`; "kernel" stands for the kernel or distance of the encoder's first step."""
+    if isinstance(metric, str) and metric == "kernel":
+        return metric_of(encoder, name)
+    return metric_from(metric, name, "None, 'projected', 'kernel', or " if name == "rerank" else "'kernel', or ")

@@ -12,19 +12,21 @@ are optional:
 
 A user's function may return float32, integers, lists or a sparse matrix. `evaluate` calls a kernel, and
 `distances_between` calls a distance; both turn the result into a dense float array of shape (n, m), or raise an error.
-`pairwise` turns a function of two objects into a kernel.
+A `Metric` is a kernel or a distance, for code that takes either. `pairwise` turns a function of two objects into a
+kernel.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,26 +34,29 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
-from similia.core.config import settings, track
-from similia.core.errors import (
+from similia.core.config import rows_per_block, settings, track
+from similia.core.estimators import check_table
+from similia.core.state import state
+from similia.core.text import nearest_name, short
+from similia.core.validation import (
     BadPairType,
     BadPairValue,
     BadParameter,
     ObjectsWarning,
     as_second,
+    numbered,
     pairs_named,
+    unmasked,
     warn_of_objects,
 )
-from similia.core.estimators import check_table
-from similia.core.state import state
-from similia.core.text import nearest_name
-from similia.core.validation import unmasked
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.objects.tables import objects_in, without_none
 from similia.sources.dask import Distributed
 
 Floats = npt.NDArray[np.floating]
+Index = npt.NDArray[np.int64]
+Numbers = npt.ArrayLike | range  # positions of objects, for messages
 _DIAGONAL_BLOCK = 32  # objects per Gram matrix for a kernel without diag(); only the diagonal is kept
 _FEW_OF_A_PART = 20  # parts of a lazy collection with fewer objects do not trigger `warn_of_strangers`
 _LOOKED_AT = 8  # objects on which a user's function is called to see whether it is a kernel or a distance
@@ -146,6 +151,28 @@ def evaluate(kernel: Any, X: Any, Y: Any = None) -> npt.NDArray:
     """Return k(X, Y), or k(X) without a `Y`, as a float32 or float64 array; raise if its shape is not (n, m)."""
     check_kernel(kernel)
     return _checked_values(kernel, X, Y, "kernel")
+
+
+def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
+    """Return k(X, Y), or k(X) if `Y` is None; raise if a value is not finite.
+
+    Error messages name two objects by the template `pair`, such as ``"X[{}] and X[{}]"``. Its placeholders are filled
+    with the numbers of the objects, from `rows` and `columns`.
+    """
+    with pairs_named(rows, columns, pair), numbered(rows):
+        values = evaluate(kernel, X, Y)
+    return check_finite(values, rows, columns, pair)
+
+
+def check_finite(values: npt.NDArray, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
+    """Return `values`, or raise if a value is NaN or infinite; see `kernel_values` for the other arguments."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        i, j = np.argwhere(~finite)[0]
+        expected = f" is {values[i, j]}, expected a finite number; look at these two objects (empty? NaN inside?)"
+        index = int(np.asarray(rows)[i]), int(np.asarray(columns)[j])
+        raise BadPairValue("the kernel value of", index, expected, pair)
+    return values
 
 
 def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair: str | None = None) -> Floats:
@@ -426,6 +453,122 @@ def _is_of_pairs(function: Any, X: Any, Y: Any) -> bool:
     except Exception:  # the caller raises the error of the call with collections
         return False
     return isinstance(value, Real) or getattr(value, "shape", None) == ()
+
+
+# ---- kernels and distances alike
+@dataclass(frozen=True)
+class Metric:
+    """The kernel (larger is closer) or distance (smaller is closer) by which a model compares objects."""
+
+    function: Any
+    is_kernel: bool
+
+    def as_objects(self, X: Any) -> Any:
+        """Return `X` in the layout the function works on."""
+        return as_objects(self.function, X)
+
+    def decided(self, X: Any) -> Self:
+        """Return the metric with its function replaced by `similia.similarity.decided` of it and `X`."""
+        return type(self)(decided(self.function, X), self.is_kernel)
+
+    def between(self, X: Any, Y: Any) -> npt.NDArray[np.floating]:
+        """Return the kernel values or distances of all pairs, (n, m); raise if the function returns anything else."""
+        return evaluate(self.function, X, Y) if self.is_kernel else distances_between(self.function, X, Y)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether d(x, y) = d(y, x), so that one evaluation serves both objects."""
+        facts = getattr(self.function, "facts", None)
+        known = self.is_kernel or (facts is not None and facts.symmetric)
+        return bool(known and getattr(self.function, "symmetric", True))
+
+    def norms(self, X: Any) -> Floats | None:
+        """Return k(x, x) for each object x of `X` if this is a kernel k, or None if it is a distance."""
+        if not self.is_kernel:
+            return None
+        return np.concatenate([*X.map(_norms, self)]) if isinstance(X, Distributed) else diagonal(self.function, X)
+
+    def distances(self, X: Any, Y: Any, norms: Floats | None = None) -> Floats:
+        """Return the distances between the objects of `X` and `Y`, shape (n, m); `norms` is ``norms(Y)``, if known."""
+        if isinstance(Y, Distributed):
+            return np.concatenate([*Y.map(_distances_from, self, X)], axis=1)
+        values = self.between(X, Y)
+        if not self.is_kernel:
+            return values
+        norms = diagonal(self.function, Y) if norms is None else norms
+        return feature_distances(values, diagonal(self.function, X)[:, None], norms)
+
+    def of_candidates(self, X: Any, Y: Any, candidates: Index, kept: dict[str, Any] | None = None) -> Floats:
+        """Return kernel values or distances between each ``X[i]`` and the objects ``Y[candidates[i]]``, shape (n, c).
+
+        `kept` is what the method `kept` returned for `Y`.
+        """
+        values = np.empty(candidates.shape)
+        if not hasattr(self.function, "paired"):
+            for i, row in enumerate(candidates):
+                with pairs_named([i], row, "X[{}] and object {}"):
+                    values[i] = self.between(take(X, [i]), take(Y, row))[0]
+            return values
+        step = rows_per_block(512 * candidates.shape[1])
+        for start in range(0, len(candidates), step):
+            block = candidates[start : start + step]
+            rows = np.repeat(np.arange(start, start + len(block)), block.shape[1])
+            found = self.function.paired(X, Y, rows, block.ravel(), **(kept or {}))
+            values[start : start + step] = found.reshape(block.shape)
+        return values
+
+    def pairs(self, X: Any, rows: Index, columns: Index, kept: dict[str, Any]) -> Floats:
+        """Return kernel values or distances of the pairs ``X[rows[k]], X[columns[k]]``; `rows` must be ascending."""
+        if hasattr(self.function, "paired"):
+            values = self.function.paired(X, X, rows, columns, **kept)
+            return np.asarray(values, np.float64)
+        found = np.empty(len(rows))
+        for start, stop in itertools.pairwise(np.flatnonzero(np.diff(rows, prepend=-1, append=-1)).tolist()):
+            one, others = rows[start : start + 1], columns[start:stop]
+            if sp.issparse(X) and self.is_kernel:  # the second collection decides the order of sums: always one object
+                one, others = others, one
+            with pairs_named(one, others, "X[{}] and X[{}]"):
+                found[start:stop] = self.between(take(X, one), take(X, others)).ravel()
+        return found
+
+    def kept(self, Y: Any) -> dict[str, Any]:
+        """Return what `of_candidates` can reuse for the same `Y`: feature counts if the kernel has them, else {}."""
+        return {"counts": self.function.counted(Y)} if getattr(self.function, "reuses_counts", False) else {}
+
+
+def _norms(part: Any, start: int, metric: Metric) -> Floats | None:
+    return metric.norms(part)
+
+
+def _distances_from(part: Any, start: int, metric: Metric, X: Any) -> Floats:
+    return metric.distances(X, part)
+
+
+def feature_distances(values: Any, left: Any, right: Any) -> Any:
+    """Return distances in a kernel's feature space, given `values` k(x, y), `left` k(x, x) and `right` k(y, y)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = left + right - 2 * values
+    finite = np.isfinite(squares)
+    if not finite.all():  # values above 9e307, whose sums overflow
+        squares = np.where(finite, squares, (left - values) + (right - values))
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def metric_from(function: Any, name: str, words: str = "") -> Metric:
+    """Return a similia kernel or distance as a `Metric`; errors call it `name` and list other values, `words`."""
+    if isinstance(function, Distance):
+        return Metric(function, False)
+    if isinstance(function, Kernel):
+        return Metric(function, True)
+    if callable(function) and not isinstance(function, type):
+        raise ValueError(
+            f"{name} is {without_addresses(function)}, which may be a kernel or a distance; wrap a function of two "
+            "objects in similia.pairwise(f) if it is large for similar objects, or in "
+            "similia.distances.FromFunction(f) if it is 0 for equal ones"
+        )
+    refuse_class(function, name)
+    hint = spelled_out(function, "kernels", "distances")
+    raise ValueError(f"{name} must be {words}a kernel or distance of similia, got {short(function, 80)}{hint}")
 
 
 # ---- functions of two objects

@@ -15,7 +15,7 @@ import similia as sm
 from similia.cli.app import app
 from similia.cli.inputs import open_objects, read_objects
 from similia.cli.options import parse_comparison, parse_distance, parse_kernel
-from similia.core.errors import BadFile
+from similia.core.validation import BadFile
 
 runner = CliRunner()
 WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (40, 12))]

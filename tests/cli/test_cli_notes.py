@@ -21,7 +21,7 @@ from similia.cli.serve import info
 from similia.cli.training import scores_of, targets_of
 from similia.cli.voice import _compiling_told, _short_warnings, speaking
 from similia.core.config import log_seconds
-from similia.core.errors import BadFile, ObjectsWarning
+from similia.core.validation import BadFile, ObjectsWarning
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(word) for word in RNG.choice(list("ACDE"), (48, 8))]

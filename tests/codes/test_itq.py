@@ -27,7 +27,7 @@ from naive import itq as naive_itq
 from naive import similarities as naive
 from similia.codes.bits import unpack_signs
 from similia.codes.itq import ITQ, SignCodes
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 

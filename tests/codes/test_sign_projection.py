@@ -21,7 +21,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.codes import SignRandomProjection
 from similia.codes import sign_projection as dense
-from similia.core import threads as _threads
+from similia.core import config as _threads
 from similia.core.products import padded
 
 REFERENCE = Path(__file__).parents[1] / "reference"

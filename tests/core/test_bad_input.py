@@ -15,8 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import similia as sm
 from similia import kernels
-from similia.core.errors import BadValue
-from similia.core.validation import check_vectors
+from similia.core.validation import BadValue, check_vectors
 from similia.distances import Levenshtein
 
 STRINGS = ["ACGT", "AC", "", "GGT"] * 2

@@ -21,8 +21,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import similia as sm
+from similia.core.config import SharedLock
 from similia.core.estimators import all_at_once, detached
-from similia.core.threads import SharedLock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 import interrupts
@@ -242,7 +242,7 @@ def test_a_failed_update_of_an_index_saves_nothing(tmp_path, monkeypatch):
     codes = np.random.default_rng(0).integers(256, size=(20, 8), dtype=np.uint8)
     index = sm.HammingIndex(64).fit(codes)
     index.save(tmp_path / "index")
-    from similia.search._rows import Rows
+    from similia.search.hamming_index import Rows
 
     monkeypatch.setattr(Rows, "append", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -9,7 +9,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
-from similia.core.errors import (
+from similia.core.validation import (
     BadFile,
     BadItem,
     BadPairType,
@@ -19,9 +19,9 @@ from similia.core.errors import (
     BadValue,
     ObjectsWarning,
     as_second,
+    check_vectors,
     part_from,
 )  # fmt: skip
-from similia.core.validation import check_vectors
 from similia.scale.stream import encode_stream
 from similia.sources.dask import as_partitions
 from similia.sources.streams import open_stream

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import similia as sm
 from naive import similarities as naive
 from samples.graphs import batch, samples
+from similia.core.config import limited_to
 from similia.core.products import panels, row_product
-from similia.core.threads import limited_to
 from similia.kernels.hypersphere import to_hypersphere, versines
 
 

@@ -126,7 +126,7 @@ def test_blocks_and_threads_change_nothing(distance, monkeypatch):
     assert expected.flags.c_contiguous
     monkeypatch.setattr(module, "_BLOCK", 100)
     monkeypatch.setattr(module, "_WORTH_THREADS", 0)
-    monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 3)
+    monkeypatch.setattr("similia.core.config.cpu_count", lambda: 3)
     assert (distance(X, Y) == expected).all()
     assert (distance(Y, X) == expected.T).all()
     assert (distance(X) == own).all()

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from naive import series as naive_series
 from naive import similarities as naive
 from similia import alignments
-from similia.core import threads as _threads
+from similia.core import config as _threads
 from similia.core.lanes import LANES
 from similia.distances import ADTW, DTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.objects import SeriesBatch
@@ -212,7 +212,7 @@ def test_threads_change_no_bit(distance, monkeypatch):
     Y = X[5:17]
     whole, square = distance(X, Y), distance(X)
     monkeypatch.setattr(alignments, "_WORTH_A_RANGE", 1)
-    monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 4)
+    monkeypatch.setattr("similia.core.config.cpu_count", lambda: 4)
     np.testing.assert_array_equal(distance(X, Y), whole)
     np.testing.assert_array_equal(distance(X), square)
 

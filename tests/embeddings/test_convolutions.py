@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import similia as sm
 from naive import convolutions as naive
-from similia.core.errors import BadParameter, BadValue
+from similia.core.validation import BadParameter, BadValue
 from similia.embeddings import convolutions as loops
 from similia.embeddings.convolutions import DilatedKernels, RandomConvolutions, dilations_of
 from similia.objects import as_series

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import similia as sm
 from naive import heat_features as naive
-from similia.core import threads as _threads
+from similia.core import config as _threads
 from similia.embeddings import heat_features as private
 from similia.embeddings.heat_features import HeatRandomFeatures
 from similia.kernels import heat as _heat

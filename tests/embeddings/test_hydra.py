@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import similia as sm
 from naive import hydra as naive
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.embeddings import Hydra, SparseScaler
 from similia.embeddings.vectors import moments
 from similia.objects import as_series

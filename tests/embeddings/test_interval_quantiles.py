@@ -12,7 +12,7 @@ from sklearn.base import clone
 import similia as sm
 from naive import intervals as naive
 from similia import IntervalQuantiles
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.objects import as_series
 
 laws = settings(max_examples=30, deadline=None)

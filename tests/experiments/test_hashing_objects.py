@@ -13,7 +13,8 @@ from similia.distances import Levenshtein
 from similia.embeddings import Nystroem
 from similia.kernels import Spectrum
 from similia.objects import as_strings
-from similia.search.metric import Metric, shares_found
+from similia.search.answers import shares_found
+from similia.similarity import Metric
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 import similia as sm
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.distances import Distance
 from similia.embeddings.d2ke import RandomObjects
 from similia.kernels import Kernel

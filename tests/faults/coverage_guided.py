@@ -21,7 +21,7 @@ import atheris
 with atheris.instrument_imports(include=["similia.objects"]):
     import similia as sm
     from similia import sources
-    from similia.core.errors import BadFile, BadValue
+    from similia.core.validation import BadFile, BadValue
     from similia.objects import graphs
 
 MEMBERS = ("A", "graph_indicator", "graph_labels", "node_labels", "edge_attributes")

@@ -33,7 +33,7 @@ from _targets import Target, targets
 from sklearn.exceptions import NotFittedError
 
 import similia as sm
-from similia.core.errors import BadFile, BadParameter, BadType, BadValue
+from similia.core.validation import BadFile, BadParameter, BadType, BadValue
 
 TITLE = "Hostile input"
 TEXT = """

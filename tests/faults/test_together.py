@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from similia.core.threads import SharedLock, lock_of
+from similia.core.config import SharedLock, lock_of
 from similia.search import HammingIndex
 
 PROGRAM = Path(__file__).with_name("together.py")
@@ -125,7 +125,7 @@ def test_all_threads_are_given_the_same_lock():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 def test_a_lock_held_by_another_thread_is_free_in_a_child():
     program = (
-        "import os, threading, similia.core.threads as l\n"
+        "import os, threading, similia.core.config as l\n"
         "lock, inside, leave = l.SharedLock(), threading.Event(), threading.Event()\n"
         "def hold():\n"
         "    with lock.writing():\n"

@@ -17,7 +17,7 @@ from samples.graphs import batch, samples
 from similia import distances, kernels
 from similia.codes import GeneralizedNystroemPCA
 from similia.codes.sign_projection import orthogonal_projection
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.kernels.heat import HypersphericalHeat
 from similia.kernels.hypersphere import Cosine
 from similia.kernels.vectors import Optical

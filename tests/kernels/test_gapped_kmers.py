@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import similia as sm
 from naive import similarities as naive
 from similia.checks.laws import check_kernel
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.kernels import GappedKmers, Spectrum, gapped
 from similia.kernels.counts import inner_products
 from similia.kernels.gapped import masks

@@ -199,7 +199,7 @@ def test_threads_change_no_bit(kernel, monkeypatch):
     Y = X[5:17]
     whole, square, diagonal = kernel(X, Y), kernel(X), kernel.diag(X)
     monkeypatch.setattr(alignments, "_WORTH_A_RANGE", 1)
-    monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 4)
+    monkeypatch.setattr("similia.core.config.cpu_count", lambda: 4)
     np.testing.assert_array_equal(kernel(X, Y), whole)
     np.testing.assert_array_equal(kernel(X), square)
     np.testing.assert_array_equal(kernel.diag(X), diagonal)

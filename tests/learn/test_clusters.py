@@ -19,7 +19,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import linear_kernel
 
 import similia as sm
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.learn import clusters
 from similia.learn.clusters import _squared_distances
 from tests.naive import kernel_kmeans as naive

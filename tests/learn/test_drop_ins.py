@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import similia as sm
 from naive import similarities as naive
-from similia.core import threads as _threads
+from similia.core import config as _threads
 from similia.distances import DTW, ERP, FromFunction, Levenshtein
 from similia.kernels import DistanceRBF, Spectrum, WeisfeilerLehman
 from similia.learn.kernel_machines import KernelSVC

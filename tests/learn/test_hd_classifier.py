@@ -23,7 +23,7 @@ from sklearn.metrics import log_loss
 import similia as sm
 from naive import similarities as naive
 from similia import HDClassifier
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.learn import hd_classifier, ridge
 from similia.learn.prototypes import HeldOut
 

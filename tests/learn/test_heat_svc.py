@@ -127,7 +127,7 @@ def test_results_do_not_depend_on_threads(monkeypatch):
     X, y = documents(6)
     folds, of = fold_array(y, 5), heat_of(X)
     several = nested_scores(of, PARAMETERS, CS, y, folds)
-    monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 1)
+    monkeypatch.setattr("similia.core.config.cpu_count", lambda: 1)
     one = nested_scores(of, PARAMETERS, CS, y, folds)
     np.testing.assert_array_equal(one.predictions, several.predictions)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from similia import HDClassifier
-from similia.core.threads import limited_to
+from similia.core.config import limited_to
 from similia.learn import ridge
 from similia.learn.ridge import SignMatrix
 

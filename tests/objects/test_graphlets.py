@@ -137,7 +137,7 @@ def test_samples_of_a_graph_do_not_depend_on_the_others_nor_on_threads(monkeypat
         np.testing.assert_array_equal(codes[i + 9], codes[i])
     np.testing.assert_array_equal(sample_graphlets(graphs, 6, 100, seed=9), codes[:, :100])
     for n_threads in (1, 5):
-        monkeypatch.setattr("similia.core.threads.cpu_count", lambda n=n_threads: n)
+        monkeypatch.setattr("similia.core.config.cpu_count", lambda n=n_threads: n)
         np.testing.assert_array_equal(sample_graphlets(graphs, 6, 1000, seed=9), codes)
     assert (sample_graphlets(graphs, 6, 1000, seed=10)[8] == codes[8]).mean() < 0.2
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli.app import app
 from similia.cli.plan import SIZES, TIMES, in_units
-from similia.core.threads import n_threads
+from similia.core.config import n_threads
 from similia.embeddings import Representatives
 from similia.objects import GraphBatch, n_objects
 from similia.planning import forecasts as _calibrate

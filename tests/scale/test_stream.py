@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import similia as sm
-from similia.core.errors import ObjectsWarning
+from similia.core.validation import ObjectsWarning
 from similia.scale import workers as _workers
 from similia.scale.stream import add_stream, bounds, encode_stream, partial_of, predict_stream
 from similia.search.on_disk import SearchFolder

@@ -15,7 +15,7 @@ from similia.kernels import Cosine, MinMax, Normalized, Spectrum, WeisfeilerLehm
 from similia.search import _join, near_duplicates
 from similia.search._join import Join, Limit, Signs, plan
 from similia.search.duplicates import has_hashes
-from similia.search.metric import metric_from
+from similia.similarity import metric_from
 
 SHINGLES = MinMax(Spectrum(4))
 

@@ -24,7 +24,7 @@ from similia.kernels import Cosine, MinMax, Normalized, Spectrum
 from similia.search import _duplicates_on_disk as disk
 from similia.search import near_duplicates
 from similia.search._join import Limit, fitted_to, flatten, graph_of, unite
-from similia.search.metric import metric_from
+from similia.similarity import metric_from
 from similia.sources.files import open_objects
 from similia.sources.matrices import open_matrix
 from similia.sources.streams import open_stream

@@ -14,7 +14,7 @@ from scipy.spatial.distance import jaccard
 from sklearn.base import clone
 
 import similia as sm
-from similia.core import threads as _threads
+from similia.core import config as _threads
 from similia.search import HammingIndex
 from similia.search import scan as _scan
 from similia.search.exports import write_faiss

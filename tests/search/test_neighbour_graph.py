@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer, sort_graph_by_row_values
 
 import similia as sm
-from similia.core import threads
+from similia.core import config as threads
 from similia.search import knn_graph, neighbour_graph
 from tests.naive.similarities import nearest_others
 

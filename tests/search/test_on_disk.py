@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
-from similia.core.errors import BadFile
+from similia.core.validation import BadFile
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import Spectrum, WeisfeilerLehman
 from similia.objects import as_series

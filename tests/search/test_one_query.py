@@ -12,8 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
+from similia.core.config import lock_of
 from similia.core.estimators import present
-from similia.core.threads import lock_of
 from similia.distances import JaroWinkler, Levenshtein
 from similia.kernels import Spectrum
 from similia.pipelines import transformed

@@ -21,10 +21,12 @@ from similia.core.estimators import twin_of
 from similia.distances import DTW, FromFunction, Levenshtein
 from similia.kernels import RBF, Cosine, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
+from similia.pipelines import as_metric, metric_of
 from similia.search import _queries, similarity_search
-from similia.search.metric import Metric, as_metric, metric_of, shares_found, sorted_candidates
-from similia.search.metric import feature_distances as distances_of_features
+from similia.search.answers import shares_found, sorted_candidates
 from similia.search.similarity_search import true_metric
+from similia.similarity import Metric
+from similia.similarity import feature_distances as distances_of_features
 
 laws = settings(max_examples=15, deadline=None)
 

@@ -21,8 +21,8 @@ from sklearn.svm import LinearSVC
 import similia as sm
 from naive import selection as naive_select
 from samples.select import MAKERS, choose, rows, sample
-from similia.core.errors import BadValue
 from similia.core.intervals import wilson
+from similia.core.validation import BadValue
 from similia.learn import VoteClassifier
 from similia.objects import take
 from similia.selection import _search

@@ -55,7 +55,7 @@ def objects(monkeypatch):
     Clock.now, Timed.speed = 0.0, 1.0
     Timed.log.clear()
     monkeypatch.setattr(_budget, "clock", Clock())
-    monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 1)
+    monkeypatch.setattr("similia.core.config.cpu_count", lambda: 1)
     y = np.arange(1000) % 2
     return np.column_stack([y, np.random.default_rng(0).random(1000)]).astype(float), y
 
@@ -164,7 +164,7 @@ class OwnTime(ClassifierMixin, BaseEstimator):
 def test_the_final_fit_is_expected_to_take_the_time_of_one_fit_not_its_share_of_several_at_once(monkeypatch, objects):
     X, y = objects
     monkeypatch.setattr(_budget, "clock", lambda: getattr(OwnTime.clock, "now", 0.0))
-    monkeypatch.setattr("similia.core.threads.cpu_count", lambda: 5)
+    monkeypatch.setattr("similia.core.config.cpu_count", lambda: 5)
     search = _select.Search(*_search_of(X, y, [Group("one", (), (("", (("learner", OwnTime()),)),), slow=False)]))
     search.search()
     assert search.times.final((0, 0)) == pytest.approx(2.0, rel=0.1)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from similia.core.errors import BadFile
+from similia.core.validation import BadFile
 from similia.objects import read_tudataset
 from similia.sources import open_stream, read_columns, read_fasta, read_fastq, read_objects, read_ts
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from similia.adapters._forwarded import called
-from similia.core.errors import as_second
+from similia.core.validation import as_second
 from similia.kernels.counts import scale_by_norms
 from similia.objects import GraphBatch, as_graphs
 from similia.similarity import Kernel, as_floats, refuse_class

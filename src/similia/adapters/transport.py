@@ -24,8 +24,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from similia.adapters._forwarded import Forwarded, called, library, name_in
-from similia.core.errors import BadValue, as_second
-from similia.core.validation import check_vectors
+from similia.core.validation import BadValue, as_second, check_vectors
 from similia.objects import as_sets
 from similia.similarity import Distance, EachPair, Facts, distances_between
 

@@ -144,8 +144,8 @@ def _number_of_clusters(
 
 def _check_enough(found: Objects, method: str, number: Any, min_size: int, min_samples: int | None) -> None:
     """Raise if there are fewer objects than an option needs."""
-    from similia.core.errors import BadFile
     from similia.core.text import counted
+    from similia.core.validation import BadFile
     from similia.objects import n_objects
 
     needs = {"--clusters": number} if method == "k-means" else {"--min-size": min_size, "--min-samples": min_samples}

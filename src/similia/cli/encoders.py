@@ -25,14 +25,13 @@ from similia.cli.inputs import DEFAULT_KERNEL, Objects, check_comparison, has_co
 from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
-from similia.core.errors import BadFile, BadParameter
 from similia.core.hashing import digest_of
-from similia.pipelines import Pipeline
+from similia.core.validation import BadFile, BadParameter
+from similia.pipelines import Pipeline, function_of
 from similia.planning.forecasts import kind_of
 from similia.scale.stream import FIT_ON, add_stream, identity, of, places_named
 from similia.search import HammingIndex, SimilaritySearch
 from similia.search.automatic import LowRecall, kmer_length, name_of
-from similia.search.metric import function_of
 from similia.search.on_disk import SearchFolder
 from similia.similarity import diagonal
 from similia.sources.source import Held, Source, sample

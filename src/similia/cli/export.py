@@ -140,8 +140,8 @@ def _smaller(model: Any, read: Any, y: Any, bound: dict[str, Any], seed: int) ->
     import similia as sm
     from similia.cli.outputs import bars
     from similia.cli.voice import console
-    from similia.core.errors import BadFile
     from similia.core.text import short
+    from similia.core.validation import BadFile
 
     other = np.setdiff1d(y, getattr(model, "classes_", y))
     if len(other):
@@ -167,7 +167,7 @@ def _labels_like(model: Any, y: Any) -> Any:
 @contextmanager
 def _model_named(path: Path) -> Iterator[None]:
     """Return a context that adds, to errors about the model, its file and the command that makes another one."""
-    from similia.core.errors import BadItem
+    from similia.core.validation import BadItem
 
     try:
         yield

@@ -16,8 +16,8 @@ import similia as sm
 from similia import sources
 from similia.cli.options import parse_comparison, parse_one
 from similia.cli.voice import called, note
-from similia.core.errors import BadFile, BadItem, DataError
 from similia.core.text import did_you_mean, short
+from similia.core.validation import BadFile, BadItem, DataError
 from similia.objects.molecules import SmilesBatch
 from similia.pipelines import parts_of
 from similia.planning.forecasts import kind_of

@@ -202,7 +202,7 @@ def working(arguments: dict[str, Any]) -> Iterator[Any]:
 
 def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
     """Return the number of processes to start if `cluster` is "local" or "local:N", else `scheduler` (or None)."""
-    from similia.core.threads import n_threads
+    from similia.core.config import n_threads
     from similia.scale.workers import import_dask
 
     if cluster is not None and scheduler is not None:

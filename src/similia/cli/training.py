@@ -21,8 +21,8 @@ from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, Objects, check_
 from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import meters
 from similia.cli.voice import console, note
+from similia.core.config import n_threads
 from similia.core.text import did_you_mean, short
-from similia.core.threads import n_threads
 from similia.learn.targets import TASKS, as_numbers, failure_of, needs_probabilities, suits, task_of
 from similia.objects import AttributeScaler, n_objects
 from similia.pipelines import Pipeline, parts_of

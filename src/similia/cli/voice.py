@@ -30,7 +30,6 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from similia.cli.options import READING, WORKING, reading, working
-from similia.core.errors import BadFile, DataError, ObjectsWarning
 
 _OPTIONS = {  # of each command: the flags and the help
     "json": (["--json"], "Print the result as JSON; predictions without --output as one line of JSON each."),
@@ -115,6 +114,8 @@ def _short_warnings() -> Iterator[None]:
     usual, how = warnings.formatwarning, voice()
 
     def line(message: Warning | str, *place: Any) -> str:
+        from similia.core.validation import ObjectsWarning
+
         if isinstance(message, ObjectsWarning):  # numbered like the rows of predictions
             message = message.about(f"object {message.index} (counted from 0)")
         return "" if how.quiet else f"warning: {message}\n"
@@ -303,6 +304,8 @@ def _spoken(
         stack.enter_context(_compiling_told())
         function(**arguments)
     except Exception as error:
+        from similia.core.validation import DataError
+
         if how["verbose"]:
             traceback.print_exc()
         if not isinstance(error, DataError):
@@ -362,6 +365,8 @@ def _to_stdout(ending: str) -> Iterator[Path]:
 
 def _ending(path: Path) -> str:
     """Return the file ending, such as ".fasta.gz", that matches the contents of a file."""
+    from similia.core.validation import BadFile
+
     with path.open("rb") as file:
         head = file.read(6)
     if head.startswith(b"\x1f\x8b"):

@@ -22,10 +22,9 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
-from similia.core.config import settings
-from similia.core.errors import BadParameter, BadValue
+from similia.core.config import one_blas_thread, run_in_ranges, settings
 from similia.core.products import row_product
-from similia.core.threads import one_blas_thread, run_in_ranges
+from similia.core.validation import BadParameter, BadValue
 from similia.sources.matrices import MatrixSource, check_rows, check_squares
 
 Floats = npt.NDArray[np.float64]

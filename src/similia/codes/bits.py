@@ -16,10 +16,9 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import popcount
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
 from similia.core.validation import check_codes, check_n_bits, generator, unmasked
 
 Floats = npt.NDArray[np.float64]

@@ -20,11 +20,10 @@ import numpy.typing as npt
 from similia.codes import _generalized_nystroem as core
 from similia.codes._generalized_nystroem import projected
 from similia.core.config import settings
-from similia.core.errors import BadParameter
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, twin_of
 from similia.core.products import row_product
 from similia.core.state import array, count, state
-from similia.core.validation import check_positive, check_positive_int, generator, wrong_width
+from similia.core.validation import BadParameter, check_positive, check_positive_int, generator, wrong_width
 from similia.sources.dask import from_parts, lazily
 from similia.sources.matrices import (
     Indices,

@@ -28,14 +28,13 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.codes.sign_projection import SignEncoder
-from similia.core.config import rows_per_block, track
-from similia.core.errors import BadValue
+from similia.core.config import in_threads, one_blas_thread, rows_per_block, track
 from similia.core.estimators import all_at_once, example_of
 from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.state import array, count, state
-from similia.core.threads import in_threads, one_blas_thread
 from similia.core.validation import (
+    BadValue,
     check_n_bits,
     check_positive,
     check_positive_int,

@@ -36,14 +36,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadValue, part_from
+from similia.core.config import in_threads, limited_to, rows_per_block, run_in_ranges
 from similia.core.estimators import Transformer, all_at_once, check_fitted, detached
 from similia.core.hashing import GOLDEN, mix, scramble
 from similia.core.jit import njit
 from similia.core.state import Sizes, count, one_of, optional, state
-from similia.core.threads import in_threads, limited_to, run_in_ranges
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import BadParameter, BadValue, check_positive_int, generator, part_from
 from similia.kernels.counts import Counts, check_alike
 from similia.kernels.minmax import Intersection, MinMax
 from similia.objects import n_objects, take

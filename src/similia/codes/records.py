@@ -24,12 +24,11 @@ from sklearn.base import clone
 from similia.codes.bits import unpack_signs
 from similia.codes.hypervectors import HypervectorEncoder, bind, check_output, empty_output, random, sign
 from similia.core.config import rows_per_block
-from similia.core.errors import BadValue, part_from
-from similia.core.estimators import all_at_once
+from similia.core.estimators import all_at_once, is_lazy
 from similia.core.state import Sizes, array, each, state
-from similia.core.validation import generator, not_dates
+from similia.core.validation import BadValue, generator, not_dates, part_from
 from similia.objects.sequences import at_least_one
-from similia.sources.dask import Distributed, from_parts, is_lazy, of_one
+from similia.sources.dask import Distributed, from_parts, of_one
 
 Vectors = npt.NDArray[Any]
 

@@ -62,12 +62,11 @@ from similia.codes.hypervectors import (
     to_words,
 )
 from similia.codes.vectors import RangeEncoder
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.estimators import all_at_once
 from similia.core.jit import njit
 from similia.core.state import count, one_of, optional, state
 from similia.core.text import counted
-from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
 from similia.objects import SeriesBatch
 from similia.objects.sequences import offsets_of, runs

@@ -34,14 +34,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadValue
+from similia.core.config import one_blas_thread, rows_per_block, run_blas_tasks, run_in_ranges
 from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.jit import njit
 from similia.core.products import hadamard, padded
 from similia.core.state import Sizes, array, count, optional, state
-from similia.core.threads import one_blas_thread, run_blas_tasks, run_in_ranges
-from similia.core.validation import check_n_bits, check_vectors, generator
+from similia.core.validation import BadValue, check_n_bits, check_vectors, generator
 from similia.sources.dask import from_parts, lazily
 
 _METHODS = ("gaussian", "structured", "hadamard")

@@ -59,15 +59,16 @@ from similia.codes.hypervectors import (
     to_words,
 )
 from similia.core import functions
-from similia.core.config import rows_per_block
-from similia.core.errors import BadItem, BadType, BadValue
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.estimators import all_at_once, check_columns, example_of
 from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
 from similia.core.state import Sizes, array, count, one_of, state
-from similia.core.threads import run_in_ranges
 from similia.core.validation import (
+    BadItem,
+    BadType,
+    BadValue,
     check_n_bits,
     check_positive,
     check_positive_int,

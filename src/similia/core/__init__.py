@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any]
     """Return ``(__getattr__, __dir__)`` for `package`, so that its public `names` are imported when first used.
 
     `names` maps each name to the submodule that defines it, relative to `package` unless it begins with ``similia.``;
-    "" means that the name is itself a submodule.
+    "" means that the name is itself a submodule. Once imported, a name is an attribute of the package like any other.
     """
 
     def __getattr__(name: str) -> Any:
@@ -20,7 +21,9 @@ def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any]
         if names[name] == "":
             return importlib.import_module(f"{package}.{name}")
         home = names[name] if names[name].startswith("similia.") else f"{package}.{names[name]}"
-        return getattr(importlib.import_module(home), name)
+        found = getattr(importlib.import_module(home), name)
+        setattr(sys.modules[package], name, found)
+        return found
 
     def __dir__() -> list[str]:
         return sorted(names)

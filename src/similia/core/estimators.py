@@ -97,6 +97,36 @@ def all_at_once(method: Method) -> Method:
     return on_twin  # type: ignore[return-value]
 
 
+# ---- Dask collections
+def is_lazy(X: Any) -> bool:
+    """Return whether `X` is a Dask collection, or one as `similia.sources.dask` reads it."""
+    return hasattr(X, "__dask_graph__") or getattr(type(X), "of_dask", False) is True
+
+
+def computed(value: Any) -> Any:
+    """Compute a Dask collection; return anything else unchanged."""
+    return value.compute() if hasattr(value, "__dask_graph__") else value
+
+
+def if_lazy(instead: Callable[..., Any]) -> Callable[[Method], Method]:
+    """Make a decorator of methods, which calls ``instead(method, self, ...)`` if an argument is a Dask collection.
+
+    Calls with objects in memory go straight to the method. `similia.sources.dask` has these decorators.
+    """
+
+    @wraps(instead)
+    def decorate(method: Method) -> Method:
+        @wraps(method)
+        def of_any(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if any(map(is_lazy, args)) or (kwargs and any(map(is_lazy, kwargs.values()))):
+                return instead(method, self, *args, **kwargs)
+            return method(self, *args, **kwargs)
+
+        return of_any  # type: ignore[return-value]
+
+    return decorate  # type: ignore[return-value]
+
+
 class offered_if:
     """Decorate a method that exists only if ``check(estimator)`` does not raise AttributeError.
 

@@ -20,8 +20,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from similia.core.config import run_in_ranges
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
 
 Floats = npt.NDArray[Any]
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from numba.core import event
 
 from similia.core.config import log_seconds, logger_of
@@ -33,6 +35,13 @@ def njit(*, reassociate: bool = False) -> Callable[[Callable], Any]:
             return numba.njit(cache=False, **options)(function)
 
     return decorate
+
+
+def read_only(array: npt.NDArray) -> npt.NDArray:
+    """Return a read-only view, so that memory maps and arrays have the same compiled type."""
+    view = array.view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 class _Compiled(event.Listener):

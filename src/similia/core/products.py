@@ -25,10 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core import lanes as lane
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges, run_tasks
 from similia.core.jit import njit
 from similia.core.lanes import LANES
-from similia.core.threads import run_in_ranges, run_tasks
 
 Floats = npt.NDArray[np.floating]
 

@@ -24,8 +24,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadFile
 from similia.core.text import did_you_mean
+from similia.core.validation import BadFile
 from similia.objects.sequences import offsets_of
 
 Subset = Literal["all", "train", "test"]

@@ -19,9 +19,16 @@ from sklearn.model_selection import StratifiedKFold
 
 from similia.codes import SignRandomProjection
 from similia.core.config import track
-from similia.core.errors import BadParameter, BadType
 from similia.core.text import short
-from similia.core.validation import RandomState, check_labels, check_positive_int, generator, spawn_seeds
+from similia.core.validation import (
+    BadParameter,
+    BadType,
+    RandomState,
+    check_labels,
+    check_positive_int,
+    generator,
+    spawn_seeds,
+)
 from similia.devices.quantised import kinds_of, quantise
 from similia.embeddings import Nystroem
 from similia.learn import HDClassifier

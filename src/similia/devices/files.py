@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, BadValue, warn_user
 from similia.core.text import short
+from similia.core.validation import BadParameter, BadValue, warn_user
 from similia.devices.inputs import Gaussian, Substrings, Subtrees, Warped
 from similia.devices.quantised import Loss, Quantised, quantise
 from similia.objects import n_objects, take

@@ -36,9 +36,8 @@ import scipy.sparse as sp
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder
 from similia.codes.hypervectors import basis, tie_code
-from similia.core.errors import BadValue
 from similia.core.text import counted, short
-from similia.core.validation import check_vectors
+from similia.core.validation import BadValue, check_vectors
 from similia.distances import DTW, Levenshtein
 from similia.kernels import WeisfeilerLehman
 from similia.kernels.strings import complements_of, letters_read

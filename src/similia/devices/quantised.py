@@ -19,9 +19,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
 from similia.codes.sign_projection import hadamard_length
-from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.text import counted, short
-from similia.core.validation import check_choice, check_labels, check_positive_int, check_vectors
+from similia.core.validation import (
+    BadParameter,
+    BadType,
+    BadValue,
+    check_choice,
+    check_labels,
+    check_positive_int,
+    check_vectors,
+)
 from similia.devices.inputs import (
     Curve,
     Decay,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter
+from similia.core.validation import BadParameter
 from similia.devices.files import answers, check_name, quantised, render, write
 from similia.devices.quantised import Quantised
 from similia.devices.stages import DenseSigns, HadamardSigns, Linear, Prototypes

@@ -25,10 +25,9 @@ import numpy.typing as npt
 from rapidfuzz import distance as measures
 from rapidfuzz import process
 
-from similia.core.config import rows_per_block
-from similia.core.errors import as_second
+from similia.core.config import n_threads, rows_per_block, run_in_ranges
 from similia.core.jit import njit
-from similia.core.threads import n_threads, run_in_ranges
+from similia.core.validation import as_second
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import mixed_kinds, named_pairs, resolve_pairs
 from similia.similarity import Distance, Facts

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import as_second
-from similia.core.validation import check_choice
+from similia.core.validation import as_second, check_choice
 from similia.objects import as_series
 from similia.objects.tables import objects_in
 from similia.similarity import Distance, EachPair, Facts, distances_between

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadPairValue, as_second
-from similia.core.threads import run_in_ranges
+from similia.core.config import run_in_ranges
+from similia.core.validation import BadPairValue, as_second
 from similia.objects import SeriesBatch, SetBatch
 from similia.objects.sequences import named, named_pairs
 from similia.similarity import Distance

@@ -27,14 +27,21 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import rows_per_block, settings
-from similia.core.errors import BadValue, as_second, part_from
+from similia.core.config import n_threads, rows_per_block, run_in_ranges, settings
 from similia.core.hashing import popcount
 from similia.core.jit import njit
 from similia.core.products import row_product
 from similia.core.text import short
-from similia.core.threads import n_threads, run_in_ranges
-from similia.core.validation import RandomState, check_choice, check_positive, check_positive_int, generator
+from similia.core.validation import (
+    BadValue,
+    RandomState,
+    as_second,
+    check_choice,
+    check_positive,
+    check_positive_int,
+    generator,
+    part_from,
+)
 from similia.objects import GraphBatch, concatenate, n_objects
 from similia.objects.graphlets import (
     Patterns,

@@ -38,12 +38,11 @@ import numpy.typing as npt
 
 from similia.alignments import Indices
 from similia.core import lanes as lane
-from similia.core.errors import BadValue, as_second
+from similia.core.config import run_in_ranges, run_tasks
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.products import panels, row_product
-from similia.core.threads import run_in_ranges, run_tasks
-from similia.core.validation import check_choice, check_positive_int, generator
+from similia.core.validation import BadValue, as_second, check_choice, check_positive_int, generator
 from similia.distances.magnitudes import Array, Pairs, ScaledDistance
 from similia.objects import SetBatch, as_sets
 from similia.objects.sequences import runs
@@ -109,7 +108,7 @@ class _NearestPoints(ScaledDistance):
 
     def _fill(self, A: SetBatch, B: SetBatch, out: Array, *, same: bool) -> None:
         """Fill `out` with the distances of all pairs; if `same`, A is B and each pair is computed once."""
-        tiles = list(runs(A.offsets, _POINTS))
+        tiles = runs(A.offsets, _POINTS)
         chunks = [np.arange(len(B))]
         if len(tiles) < _FEW_TILES and not same:
             chunks = np.array_split(chunks[0], min(len(B), _FEW_TILES))

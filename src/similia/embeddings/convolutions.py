@@ -38,7 +38,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, BadValue
+from similia.core.config import run_in_ranges
 from similia.core.estimators import all_at_once, check_fitted
 from similia.core.hashing import popcount
 from similia.core.jit import njit
@@ -58,8 +58,7 @@ from similia.core.lanes import (
 )
 from similia.core.state import Sizes, array, count, made, optional, state
 from similia.core.text import counted
-from similia.core.threads import run_in_ranges
-from similia.core.validation import RandomState, check_positive_int, generator
+from similia.core.validation import BadParameter, BadValue, RandomState, check_positive_int, generator
 from similia.embeddings.intervals import TimeShares, differences, divide, of_points, range_of, spread
 from similia.embeddings.vectors import warn_of_levels
 from similia.objects import n_objects, take

@@ -32,11 +32,19 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_memory
 
-from similia.core.errors import BadParameter, BadType, pairs_named
 from similia.core.estimators import Transformer, all_at_once, check_fitted, detached, example_of
 from similia.core.hashing import fingerprint
 from similia.core.state import array, count, objects, one_of, optional, state
-from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
+from similia.core.validation import (
+    BadParameter,
+    BadType,
+    RandomState,
+    check_positive,
+    check_positive_int,
+    check_vectors,
+    generator,
+    pairs_named,
+)
 from similia.embeddings.vectors import BLOCK, moments
 from similia.kernels.from_distance import distance_matrix, draw, exp_features, is_sampler, joined, random_stream
 from similia.objects import SeriesBatch, SetBatch, StringBatch, as_series, as_sets, as_strings, n_objects, take

@@ -31,16 +31,14 @@ from sklearn.base import clone
 
 from similia.core import functions
 from similia.core import lanes as lane
-from similia.core.config import rows_per_block, track
-from similia.core.errors import part_from
+from similia.core.config import n_threads, rows_per_block, run_in_ranges, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted, example_of
 from similia.core.functions import cos_sin_of_quarters
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.products import row_product
 from similia.core.state import array, count, made, pairs_of, state
-from similia.core.threads import n_threads, run_in_ranges
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.validation import RandomState, check_positive, check_positive_int, generator, part_from
 from similia.embeddings.random_features import OpticalRandomFeatures
 from similia.objects import GraphBatch
 from similia.objects.graphlets import (

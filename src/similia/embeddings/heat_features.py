@@ -49,15 +49,13 @@ import scipy.linalg
 from sklearn.utils import Tags
 
 from similia.core import functions
-from similia.core.config import rows_per_block
-from similia.core.errors import part_from
+from similia.core.config import one_blas_thread, rows_per_block, run_in_ranges
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
 from similia.core.functions import fma
 from similia.core.jit import njit
 from similia.core.products import row_product, use_products
 from similia.core.state import array, count, optional, state
-from similia.core.threads import one_blas_thread, run_in_ranges
-from similia.core.validation import RandomState, check_positive_int, generator, wrong_width
+from similia.core.validation import RandomState, check_positive_int, generator, part_from, wrong_width
 from similia.kernels.heat import HypersphericalHeat, weights
 from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
 from similia.sources.dask import from_parts, lazily

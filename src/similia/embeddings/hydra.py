@@ -24,13 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core import lanes as lane
-from similia.core.errors import part_from
+from similia.core.config import run_in_ranges
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.state import array, count, state
-from similia.core.threads import run_in_ranges
-from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
+from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator, part_from
 from similia.embeddings.intervals import TimeShares, differences, divide, of_points, range_of, spread
 from similia.embeddings.vectors import as_single, lengths_of, moments
 from similia.objects import SeriesBatch

@@ -26,12 +26,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.estimators import Transformer, all_at_once, check_fitted
 from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.text import counted
-from similia.core.threads import run_in_ranges
 from similia.core.validation import check_positive_int
 from similia.embeddings.vectors import as_single, lengths_of
 from similia.objects.series import SeriesBatch, as_series

@@ -25,12 +25,18 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from similia.core.errors import BadParameter, BadValue, ObjectsWarning, warn_of_objects
-from similia.core.estimators import Transformer, all_at_once, check_fitted, detached, example_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, detached, example_of, is_lazy
 from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.text import short
-from similia.core.validation import check_positive_int, is_table
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    ObjectsWarning,
+    check_positive_int,
+    is_table,
+    warn_of_objects,
+)
 from similia.kernels.counts import check_alike
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, as_csr
@@ -45,7 +51,7 @@ from similia.similarity import (
     refuse_class,
     warn_of_strangers,
 )
-from similia.sources.dask import as_parts, is_lazy, lazily, refuse_lazy
+from similia.sources.dask import as_parts, lazily, refuse_lazy
 
 _N_READ = 8  # number of graphs that `fit` reads
 _MOST = 2**24  # up to this many columns, `met_` is kept: at most 2 MiB; a linear model's weights take 128 MiB

@@ -38,23 +38,29 @@ Epperly, Tropp & Webber, "Embrace rejection: kernel matrix approximation by acce
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadPairValue, numbered, pairs_named, warn_user
+from similia.core.config import row_blocks
+from similia.core.validation import warn_user
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import Kernel, as_objects, evaluate, precision, self_values
+from similia.similarity import (
+    Kernel,
+    as_objects,
+    check_finite,
+    kernel_values,
+    precision,
+    self_values,
+)
 from similia.sources.dask import Distributed
 
 __all__ = ["adaptive", "ensemble", "kmeans_plusplus", "leverage", "rpcholesky", "uniform"]  # the strategies
 Index = npt.NDArray[np.int64]
-Numbers = npt.ArrayLike | range  # positions of objects, for messages
 Floats = npt.NDArray[np.float64]
 POLICIES = ("clip", "flip", "shift", "raise")
 _SHIFT = 1.5  # multiple of |smallest eigenvalue|; with 1.0 the most negative directions are divided by almost 0
@@ -158,35 +164,6 @@ def _columns(part: Any, start: int, kernel: Any, landmarks: Any, indices: Index)
 def _diagonal(part: Any, start: int, kernel: Any) -> npt.NDArray:
     values = self_values(kernel, part)
     return check_finite(values[:, None], range(len(values)), [0], "X[{}] and itself")[:, 0]
-
-
-def row_blocks(n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[Index]:
-    """Yield ``arange(n)`` in blocks of as many rows as ``config(max_memory)`` allows, and of at most `at_most` rows."""
-    step = rows_per_block(bytes_per_row, at_most)
-    for start in range(0, n, step):
-        yield np.arange(start, min(start + step, n))
-
-
-def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
-    """Return k(X, Y), or k(X) if `Y` is None; raise if a value is not finite.
-
-    Error messages name two objects by the template `pair`, such as ``"X[{}] and X[{}]"``. Its placeholders are filled
-    with the numbers of the objects, from `rows` and `columns`.
-    """
-    with pairs_named(rows, columns, pair), numbered(rows):
-        values = evaluate(kernel, X, Y)
-    return check_finite(values, rows, columns, pair)
-
-
-def check_finite(values: npt.NDArray, rows: Numbers, columns: Numbers, pair: str) -> npt.NDArray:
-    """Return `values`, or raise if a value is NaN or infinite; see `kernel_values` for the other arguments."""
-    finite = np.isfinite(values)
-    if not finite.all():
-        i, j = np.argwhere(~finite)[0]
-        expected = f" is {values[i, j]}, expected a finite number; look at these two objects (empty? NaN inside?)"
-        index = int(np.asarray(rows)[i]), int(np.asarray(columns)[j])
-        raise BadPairValue("the kernel value of", index, expected, pair)
-    return values
 
 
 class DistancePairs:

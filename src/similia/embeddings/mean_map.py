@@ -19,16 +19,14 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadValue
+from similia.core.config import one_blas_thread, rows_per_block, run_in_ranges
 from similia.core.estimators import Transformer, all_at_once, check_fitted, example_of
 from similia.core.functions import write_waves
 from similia.core.jit import njit
 from similia.core.products import panels, row_product
 from similia.core.state import array, count, one_of, state
 from similia.core.text import short
-from similia.core.threads import one_blas_thread, run_in_ranges
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.validation import BadParameter, BadValue, RandomState, check_positive, check_positive_int, generator
 from similia.embeddings.heat_features import random_directions
 from similia.kernels.vectors import RBF
 from similia.objects import SetBatch, as_sets, n_objects, take

@@ -20,24 +20,20 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 from sklearn.utils import Tags
 
-from similia.core.config import track
-from similia.core.errors import numbered, pairs_named
+from similia.core.config import one_blas_thread, row_blocks, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import multiply_one, panels, row_product
 from similia.core.state import Sizes, array, count, objects, reads, state
-from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, at_most, check_positive_int, generator
+from similia.core.validation import RandomState, at_most, check_positive_int, generator, numbered, pairs_named
 from similia.embeddings.landmarks import (
     POLICIES,
     STRATEGIES,
     Gram,
     Index,
     PrecomputedGram,
-    check_finite,
     check_symmetric,
     decompose,
     landmark_columns,
-    row_blocks,
 )
 from similia.kernels.counts import CountsKernel
 from similia.objects import n_objects, take
@@ -46,6 +42,7 @@ from similia.similarity import (
     ComparesObjects,
     Kernel,
     as_floats,
+    check_finite,
     check_kernel,
     decided,
     evaluate,

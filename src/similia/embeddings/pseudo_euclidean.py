@@ -23,14 +23,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import track
-from similia.core.errors import BadPairValue, pairs_named
+from similia.core.config import one_blas_thread, row_blocks, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import row_product
 from similia.core.state import array, count, objects, state
-from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, at_most, check_positive_int, generator
-from similia.embeddings.landmarks import Index, check_symmetric, landmark_columns, row_blocks, with_signs
+from similia.core.validation import BadPairValue, RandomState, at_most, check_positive_int, generator, pairs_named
+from similia.embeddings.landmarks import Index, check_symmetric, landmark_columns, with_signs
 from similia.objects import take
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects

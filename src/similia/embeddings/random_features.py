@@ -17,14 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadValue
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.estimators import Transformer, all_at_once, example_of
 from similia.core.jit import njit
 from similia.core.products import hadamard, padded, use_products
 from similia.core.state import Sizes, array, count, optional, state
-from similia.core.threads import run_in_ranges
 from similia.core.validation import (
+    BadValue,
     RandomState,
     check_positive,
     check_positive_int,

@@ -16,7 +16,11 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.preprocessing import StandardScaler
 
-from similia.core.errors import (
+from similia.core.config import collected_warnings
+from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
+from similia.core.state import count, state
+from similia.core.text import counted
+from similia.core.validation import (
     BadValue,
     ObjectsWarning,
     WarningData,
@@ -25,10 +29,6 @@ from similia.core.errors import (
     warn_once,
     warning_of_part,
 )
-from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, example_of
-from similia.core.state import count, state
-from similia.core.text import counted
-from similia.core.threads import collected_warnings
 from similia.objects.series import SeriesBatch, as_series
 from similia.objects.vectors import check_finite
 from similia.sources.dask import Distributed, each_block, from_parts, lazily, refuse_lazy

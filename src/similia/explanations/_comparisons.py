@@ -49,8 +49,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from similia.core.errors import BadItem, called_by_user
 from similia.core.text import short
+from similia.core.validation import BadItem, called_by_user
 from similia.distances.edit import Hamming, Levenshtein
 from similia.distances.elastic import ADTW, DTW, ERP, LCSS, MSM, TWE, SoftDTW
 from similia.distances.mmd import MMD

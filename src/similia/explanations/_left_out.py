@@ -32,8 +32,8 @@ from scipy.spatial import KDTree
 from sklearn.base import is_regressor
 from sklearn.svm import SVC, NuSVC
 
+from similia.core.config import collected_warnings
 from similia.core.text import counted
-from similia.core.threads import collected_warnings
 from similia.explanations import _decisions as decisions
 from similia.explanations._decisions import collection
 from similia.explanations._explanation import (

@@ -15,10 +15,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from similia.core.errors import BadPairValue, BadValue, as_second
 from similia.core.estimators import ListParams
 from similia.core.text import short
-from similia.core.validation import check_positive_int
+from similia.core.validation import BadPairValue, BadValue, as_second, check_positive_int
 from similia.kernels.counts import divide_by_norms, scale_by_norms
 from similia.objects import n_objects
 from similia.objects.sequences import Batch, fullest

@@ -31,12 +31,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadValue, as_second, called_by_user
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import GOLDEN, combine
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
-from similia.core.validation import check_positive_int
+from similia.core.validation import BadValue, as_second, called_by_user, check_positive_int
 from similia.objects.sequences import named, named_pairs, offsets_of, resolve_pairs
 from similia.similarity import Kernel, plain_parameters
 

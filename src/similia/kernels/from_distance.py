@@ -22,9 +22,17 @@ import scipy.sparse as sp
 
 from similia.core import functions
 from similia.core.config import rows_per_block, track
-from similia.core.errors import BadParameter, BadValue, as_second, pairs_named
 from similia.core.products import row_product
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    RandomState,
+    as_second,
+    check_positive,
+    check_positive_int,
+    generator,
+    pairs_named,
+)
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, at_least_one, item
 from similia.objects.series import SeriesBatch

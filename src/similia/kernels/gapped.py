@@ -29,13 +29,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, as_second
+from similia.core.config import in_threads, n_threads, rows_per_block, run_in_ranges
 from similia.core.hashing import GOLDEN, mix
 from similia.core.jit import njit
 from similia.core.text import short
-from similia.core.threads import in_threads, n_threads, run_in_ranges
-from similia.core.validation import check_choice, check_positive_int
+from similia.core.validation import BadParameter, as_second, check_choice, check_positive_int
 from similia.kernels import strings as _strings
 from similia.kernels.counts import Counts, checked_width, count, divide_by_norms
 from similia.kernels.strings import Indices, StringKernel, arrays_of, complements_of, letters_read, windows_of
@@ -255,7 +253,7 @@ class GappedKmers(StringKernel):
         """Return the kernel matrix, not normalised, from the windows that meet mask by mask."""
         K = np.zeros((len(X), len(Y)))
         most = rows_per_block(_BYTES_PER_WINDOW * 2 * n_threads())
-        y_blocks = [*runs(Y.offsets, most)]
+        y_blocks = runs(Y.offsets, most)
         for columns in y_blocks:
             y = self._side(Y, columns)
             for rows in y_blocks if X is Y else runs(X.offsets, most):

@@ -39,12 +39,11 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core import functions
-from similia.core.errors import BadValue, warn_user
+from similia.core.config import run_in_ranges
 from similia.core.functions import exp_of, fma, log_of
 from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.core.threads import run_in_ranges
-from similia.core.validation import check_positive, check_positive_int, generator, unmasked
+from similia.core.validation import BadValue, check_positive, check_positive_int, generator, unmasked, warn_user
 from similia.kernels.hypersphere import Mapping, SphereKernel, ZeroRows, as_rows, map_pair, to_hypersphere, versines
 
 _FEW = 512  # up to so many values, summing the series is faster than building a table

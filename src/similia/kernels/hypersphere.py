@@ -25,13 +25,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from similia.core import lanes as lane
-from similia.core.config import rows_per_block, settings
-from similia.core.errors import BadType, BadValue, part_from
+from similia.core.config import rows_per_block, run_tasks, settings
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.products import panels, row_product
-from similia.core.threads import run_tasks
-from similia.core.validation import check_choice, not_2d, not_real, too_narrow, unmasked
+from similia.core.validation import BadType, BadValue, check_choice, not_2d, not_real, part_from, too_narrow, unmasked
 from similia.kernels.counts import _dense_columns, _postings, _scatter_dense
 from similia.objects import concatenate, take
 from similia.objects.sequences import as_csr

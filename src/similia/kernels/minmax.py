@@ -34,9 +34,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from similia.core.errors import BadValue
 from similia.core.hashing import combine
 from similia.core.jit import njit
+from similia.core.validation import BadValue
 from similia.kernels.combine import Normalized, Sum
 from similia.kernels.counts import Counts, CountsKernel, FeatureKernel, Floats, as_least, check_alike
 from similia.kernels.hypersphere import as_rows

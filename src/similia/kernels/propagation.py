@@ -14,11 +14,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadValue
 from similia.core.functions import cos_sin, log_of
 from similia.core.hashing import combine
 from similia.core.jit import njit
-from similia.core.validation import check_choice, check_positive, check_positive_int
+from similia.core.validation import BadValue, check_choice, check_positive, check_positive_int
 from similia.kernels.counts import Counts, count, number_ids
 from similia.kernels.graphs import GraphKernel, arcs_of, node_labels_of
 from similia.objects import GraphBatch

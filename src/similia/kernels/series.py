@@ -14,8 +14,7 @@ from scipy.spatial.distance import pdist
 
 from similia.alignments import UNLIMITED, How, as_series_pair, in_units, log_sums, self_log_sums
 from similia.core import functions
-from similia.core.errors import as_second
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.validation import RandomState, as_second, check_positive, check_positive_int, generator
 from similia.objects import SeriesBatch, as_series
 from similia.objects.sequences import named_pairs
 from similia.similarity import Kernel

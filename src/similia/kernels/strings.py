@@ -34,12 +34,11 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadValue
 from similia.core.hashing import combine, mix
 from similia.core.jit import njit
 from similia.core.state import state
 from similia.core.text import short
-from similia.core.validation import check_choice, check_positive_int
+from similia.core.validation import BadParameter, BadValue, check_choice, check_positive_int
 from similia.kernels.counts import Counts, FeatureKernel, count, counts_of, products_with
 from similia.objects import StringBatch, as_strings
 from similia.objects.sequences import check_kinds, offsets_of, runs
@@ -425,7 +424,8 @@ class Spectrum(StringKernel):
         values = letters_read(values, self.reverse_complement, self.ignore_case)
         complements = complements_of(values) if self.reverse_complement else _ONE_STRAND
         if self._is_plain():
-            return ids_at(values, offsets, np.arange(_shortened(self._lengths()[1], offsets))[None], False, complements)
+            k: Any = self.k  # `_ids_per_letter` has checked it
+            return ids_at(values, offsets, np.arange(_shortened(int(k), offsets))[None], False, complements)
         runs, firsts = offsets, np.arange(len(offsets))
         if self.boundaries:
             values, runs, firsts, _ = words_padded(values, offsets)
@@ -747,7 +747,7 @@ def ids_at(
 def check_lengths(value: Any, name: str) -> tuple[int, int]:
     """Return (least, largest) length, given one length or a pair; raise if one is not positive or they descend."""
     if not isinstance(value, tuple | list):
-        return check_positive_int(value, name), check_positive_int(value, name)
+        return (check_positive_int(value, name),) * 2
     if len(value) != 2:
         raise BadParameter(name, "a length or a pair (least, largest)", short(value))
     least, most = (check_positive_int(length, name) for length in value)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from similia.core.errors import BadType
 from similia.core.text import short
-from similia.core.validation import check_vectors
+from similia.core.validation import BadType, check_vectors
 from similia.kernels.combine import Normalized, Sum
 from similia.kernels.graphs import ShortestPath, WeisfeilerLehman
 from similia.kernels.heat import HypersphericalHeat

@@ -20,12 +20,10 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from similia.core import functions
-from similia.core.config import rows_per_block
-from similia.core.errors import BadValue, as_second
+from similia.core.config import rows_per_block, run_tasks
 from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.core.threads import run_tasks
-from similia.core.validation import check_choice, check_positive, check_positive_int, check_vectors
+from similia.core.validation import BadValue, as_second, check_choice, check_positive, check_positive_int, check_vectors
 from similia.kernels.counts import scale_by_norms
 from similia.kernels.from_distance import suggest_gamma
 from similia.objects import SetBatch, as_sets
@@ -425,7 +423,7 @@ class MeanMap(Kernel):
         a, pieces_a = _pieces(A)
         b, pieces_b = (a, pieces_a) if A is B else _pieces(B)
         P = np.zeros((len(a) - 1, len(b) - 1))
-        tiles = list(runs(a, _POINTS))
+        tiles = runs(a, _POINTS)
 
         def fill(number: int) -> None:
             rows = tiles[number]

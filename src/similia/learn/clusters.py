@@ -29,21 +29,27 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import Tags
 
-from similia.core.config import settings, track
-from similia.core.errors import BadParameter, BadValue, warn_user
-from similia.core.estimators import all_at_once, check_fitted, detached
+from similia.core.config import one_blas_thread, settings, track
+from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy
 from similia.core.products import chosen_products, row_product
 from similia.core.state import Sizes, array, count, made, objects, state
 from similia.core.text import short
-from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, check_positive, check_positive_int, generator
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    RandomState,
+    check_positive,
+    check_positive_int,
+    generator,
+    warn_user,
+)
 from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
 from similia.objects import concatenate, take
 from similia.objects.identical import identical
 from similia.objects.sequences import at_least_one
 from similia.similarity import ComparesObjects, Distance, check_direction, check_kernel, decided, read_objects
-from similia.sources.dask import Distributed, as_partitions, each_block, from_parts, is_lazy, lazily, refuse_lazy
+from similia.sources.dask import Distributed, as_partitions, each_block, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]

@@ -44,11 +44,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
 from similia.core.config import rows_per_block, track
-from similia.core.errors import BadParameter, BadValue, numbered, warn_user
 from similia.core.estimators import all_at_once, check_fitted, offered_if, take_columns
 from similia.core.state import Sizes, array, each, labels, one_of, state
 from similia.core.text import short
-from similia.core.validation import RandomState, check_choice, check_positive_int, generator, not_real
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    RandomState,
+    check_choice,
+    check_positive_int,
+    generator,
+    not_real,
+    numbered,
+    warn_user,
+)
 from similia.learn.targets import check_two_classes, checked_labels, checked_numbers, with_classes_of
 from similia.objects import n_objects, take
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy

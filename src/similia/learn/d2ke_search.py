@@ -29,11 +29,10 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from similia.core.config import settings, track
-from similia.core.errors import BadParameter, BadType, BadValue
 from similia.core.estimators import all_at_once, check_fitted
 from similia.core.state import made, state
 from similia.core.text import short
-from similia.core.validation import check_labels, refuse_fractions
+from similia.core.validation import BadParameter, BadType, BadValue, check_labels, refuse_fractions
 from similia.embeddings.d2ke import D2KE, RandomSeries, RandomSets, RandomStrings, Representatives, gamma_spec
 from similia.embeddings.landmarks import DistancePairs
 from similia.kernels.from_distance import exp_features

@@ -54,9 +54,8 @@ from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, logsumexp, ndtr, ndtri, stdtr, stdtrit
 
-from similia.core.config import rows_per_block, track
-from similia.core.errors import BadParameter
-from similia.embeddings.landmarks import row_blocks
+from similia.core.config import row_blocks, rows_per_block, track
+from similia.core.validation import BadParameter
 from similia.embeddings.nystroem import Nystroem
 from similia.objects import take
 from similia.similarity import diagonal

@@ -36,21 +36,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin, clone
 
-from similia.core.config import check_memory, part_of_more, track
-from similia.core.errors import BadParameter, BadType, BadValue
-from similia.core.estimators import all_at_once, check_fitted, detached
+from similia.core.config import check_memory, one_blas_thread, part_of_more, track
+from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy
 from similia.core.products import row_product
 from similia.core.state import NAMED, Sizes, array, count, each, objects, optional, reads, state
 from similia.core.text import short
-from similia.core.threads import one_blas_thread
 from similia.core.validation import (
+    BadParameter,
+    BadType,
+    BadValue,
     RandomState,
     check_choice,
     check_positive,
     check_positive_int,
     generator,
 )
-from similia.embeddings.landmarks import kernel_values
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.conformal import checked_coverage
 from similia.learn.evidence import (
@@ -71,8 +71,8 @@ from similia.learn.kernel_machines import KernelMachine
 from similia.learn.targets import checked_numbers
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.similarity import as_objects, check_kernel, diagonal, precision, read_objects, spelled_out
-from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, is_lazy, lazily, refuse_lazy
+from similia.similarity import as_objects, check_kernel, diagonal, kernel_values, precision, read_objects, spelled_out
+from similia.sources.dask import Distributed, ScoresParts, as_parts, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]

@@ -23,20 +23,18 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import expit, log_expit, ndtr
 from sklearn.base import ClassifierMixin
 
-from similia.core.config import check_memory, track
-from similia.core.errors import BadParameter
-from similia.core.estimators import all_at_once, check_fitted
+from similia.core.config import check_memory, one_blas_thread, track
+from similia.core.estimators import all_at_once, check_fitted, computed
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, reads, state
-from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState
+from similia.core.validation import BadParameter, RandomState
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.gaussian_process import GaussianProcess, number_of_landmarks
 from similia.learn.kernel_grid import KernelGrid, own_values
 from similia.learn.targets import checked_labels
 from similia.objects import n_objects
 from similia.objects.sequences import at_least_one
-from similia.sources.dask import ScoresParts, computed, from_parts, lazily
+from similia.sources.dask import ScoresParts, from_parts, lazily
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,11 +23,18 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 
 from similia.core.config import track
-from similia.core.errors import BadParameter, numbered, warn_user
 from similia.core.estimators import all_at_once, check_columns, offered_if
 from similia.core.state import array, count, labels, one_of, optional, state
 from similia.core.text import short
-from similia.core.validation import check_choice, check_positive, check_positive_int, generator
+from similia.core.validation import (
+    BadParameter,
+    check_choice,
+    check_positive,
+    check_positive_int,
+    generator,
+    numbered,
+    warn_user,
+)
 from similia.learn.prototypes import (
     ByPrototypes,
     HeldOut,

@@ -26,11 +26,10 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from similia.core.config import settings
-from similia.core.errors import BadParameter
 from similia.core.estimators import detached
 from similia.core.text import short
-from similia.core.validation import RandomState, generator
-from similia.embeddings.landmarks import Gram, Index, kernel_values, rpcholesky
+from similia.core.validation import BadParameter, RandomState, generator
+from similia.embeddings.landmarks import Gram, Index, rpcholesky
 from similia.embeddings.nystroem import Nystroem
 from similia.kernels.combine import Product, Sum
 from similia.objects import n_objects
@@ -41,6 +40,7 @@ from similia.similarity import (
     decided,
     diagonal,
     evaluate,
+    kernel_values,
     plain_parameters,
     precision,
     read_objects,

@@ -41,17 +41,23 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR
 
-from similia.core.config import check_memory, settings
+from similia.core.config import check_memory, in_threads, n_threads, one_blas_thread, row_blocks, settings
 from similia.core.estimators import all_at_once, check_fitted, detached, offered_if
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
-from similia.core.threads import in_threads, n_threads, one_blas_thread
 from similia.core.validation import check_labels, check_positive
-from similia.embeddings.landmarks import kernel_values, row_blocks
 from similia.learn.targets import checked_labels, checked_numbers, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one, offsets_of
-from similia.similarity import ComparesObjects, check_direction, check_kernel, decided, read_objects, warn_of_strangers
+from similia.similarity import (
+    ComparesObjects,
+    check_direction,
+    check_kernel,
+    decided,
+    kernel_values,
+    read_objects,
+    warn_of_strangers,
+)
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]

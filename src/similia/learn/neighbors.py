@@ -19,13 +19,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from similia.core.config import track
-from similia.core.errors import BadPairValue
+from similia.core.config import row_blocks, track
 from similia.core.estimators import all_at_once, check_fitted, detached
 from similia.core.state import Sizes, array, count, labels, objects, optional, reads, state
-from similia.core.validation import at_most, check_choice, check_positive_int, check_radius, check_vectors, is_table
+from similia.core.validation import (
+    BadPairValue,
+    at_most,
+    check_choice,
+    check_positive_int,
+    check_radius,
+    check_vectors,
+    is_table,
+)
 from similia.distances.from_function import FromFunction
-from similia.embeddings.landmarks import row_blocks
 from similia.learn.targets import checked_labels, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one

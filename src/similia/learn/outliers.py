@@ -36,10 +36,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
 
-from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once, check_fitted, offered_if
 from similia.core.state import Sizes, array, count, made, one_of, optional, state
-from similia.core.validation import at_most, check_choice, check_positive_int
+from similia.core.validation import BadParameter, BadValue, at_most, check_choice, check_positive_int
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import _KNeighbors
 from similia.objects.sequences import at_least_one

@@ -17,9 +17,8 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from similia.core.errors import BadValue
 from similia.core.estimators import check_columns, check_fitted, offered_if
-from similia.core.validation import check_codes, check_vectors, unmasked, wrong_width
+from similia.core.validation import BadValue, check_codes, check_vectors, unmasked, wrong_width
 from similia.sources.dask import ScoresParts, lazily
 
 Floats = npt.NDArray[np.float64]

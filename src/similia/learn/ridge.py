@@ -36,9 +36,8 @@ import numpy.typing as npt
 from scipy.linalg import blas, lapack
 
 from similia.codes import inner_products
-from similia.core.config import check_memory, track
+from similia.core.config import check_memory, in_threads, n_threads, one_blas_thread, track
 from similia.core.jit import njit
-from similia.core.threads import in_threads, n_threads, one_blas_thread
 from similia.learn.prototypes import HeldOut, add_samples, dimension, lengths, products, signs, small_rows_up
 
 Floats = npt.NDArray[np.float64]

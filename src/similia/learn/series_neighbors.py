@@ -68,10 +68,9 @@ import numpy.typing as npt
 
 from similia.alignments import as_series_pair, half_width, window_band
 from similia.core import lanes as lane
-from similia.core.config import rows_per_block, track
+from similia.core.config import rows_per_block, run_in_ranges, track
 from similia.core.jit import njit
 from similia.core.lanes import LANES
-from similia.core.threads import run_in_ranges
 from similia.distances.elastic import DTW, ERP, MSM, TWE
 from similia.distances.magnitudes import needs_scaling
 from similia.objects import as_series, n_objects, take

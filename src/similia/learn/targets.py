@@ -11,9 +11,8 @@ import numpy.typing as npt
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from similia.core.errors import BadValue
 from similia.core.text import short
-from similia.core.validation import check_choice, check_labels, refuse_fractions, unmasked
+from similia.core.validation import BadValue, check_choice, check_labels, refuse_fractions, unmasked
 from similia.objects.tables import is_missing
 
 Task = Literal["classification", "regression"]

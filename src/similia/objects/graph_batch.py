@@ -16,9 +16,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadType, BadValue
 from similia.core.text import short
-from similia.core.validation import unmasked
+from similia.core.validation import BadType, BadValue, unmasked
 from similia.objects.sequences import Batch, check_array, check_offsets, joined, offsets_of, resolve_indices, segments
 from similia.objects.vectors import endless
 

@@ -24,10 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block, track
-from similia.core.errors import BadValue
-from similia.core.threads import run_in_ranges
-from similia.core.validation import check_choice, check_positive_int
+from similia.core.config import rows_per_block, run_in_ranges, track
+from similia.core.validation import BadValue, check_choice, check_positive_int
 from similia.objects import _graphlets as loops
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.graphs import as_graphs
@@ -269,7 +267,7 @@ def count_subsets(graphs: Any, size: int, instead: str) -> Patterns:
             order = np.argsort(codes)
             found[g] = codes[order], counts[order]
 
-    batches = list(runs(offsets_of(subsets), _MOST_SUBSETS))  # about a second each
+    batches = runs(offsets_of(subsets), _MOST_SUBSETS)  # about a second each
     for batch in track(batches, "graphlets", len(batches)):
         run_in_ranges(partial(work, batch.start), batch.stop - batch.start, 1)
     return _joined(found, [len(codes) for codes, _ in found])

@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
-from similia.core.errors import BadFile, BadItem, BadType, BadValue, warn_user
 from similia.core.text import counted, short
-from similia.core.validation import as_path, check_choice
+from similia.core.validation import BadFile, BadItem, BadType, BadValue, as_path, check_choice, warn_user
 from similia.objects.graph_batch import (
     SIDE,
     GraphBatch,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from similia.core.errors import BadValue
+from similia.core.validation import BadValue
 from similia.objects.graph_batch import SIDE, GraphBatch
 from similia.objects.sequences import Ragged
 from similia.objects.tables import is_missing

@@ -17,8 +17,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from similia.core.errors import BadType, BadValue
 from similia.core.text import short
+from similia.core.validation import BadType, BadValue
 from similia.objects.graph_batch import GraphBatch, Names, read_graph
 from similia.objects.graphs import join_parts
 from similia.objects.sequences import StringBatch, as_strings

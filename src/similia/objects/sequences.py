@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.errors import BadType, BadValue
 from similia.core.state import state
 from similia.core.text import short
+from similia.core.validation import BadType, BadValue
 from similia.objects.tables import is_frame, is_missing, not_a_column, objects_in
 
 _PLAIN = ({str}, {bytes})  # types in a list that needs no conversion
@@ -340,16 +340,16 @@ def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return offsets_of(np.concatenate([np.diff(part) for part in offsets]))
 
 
-def runs(offsets: npt.NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Yield consecutive slices of rows, each of at most `most` values; a row with more is a slice of its own."""
-    start, n = 0, len(offsets) - 1
+def runs(offsets: npt.NDArray[np.int64], most: int) -> list[slice]:
+    """Return consecutive slices of rows, each of at most `most` values; a row with more is a slice of its own."""
+    start, n, slices = 0, len(offsets) - 1, []
     if n and offsets[n] - offsets[0] <= most:
-        yield slice(0, n)
-        return
+        return [slice(0, n)]
     while start < n:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1)
-        yield slice(start, stop)
+        slices.append(slice(start, stop))
         start = stop
+    return slices
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadType, BadValue
 from similia.core.text import counted, short
-from similia.core.validation import check_choice
+from similia.core.validation import BadType, BadValue, check_choice
 from similia.objects.sequences import at_least_one, offsets_of
 from similia.objects.tables import is_missing, objects_in, wide_series
 from similia.objects.vectors import VectorsBatch, check_finite, collection, numbers, read_each

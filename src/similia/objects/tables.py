@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadType, BadValue
 from similia.core.text import short
+from similia.core.validation import BadType, BadValue
 
 _NUMBERS = "biufcmM"  # kinds of numpy: numbers and times
 _ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "date", "time", "duration")

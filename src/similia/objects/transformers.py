@@ -18,11 +18,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from similia.core.errors import BadValue
 from similia.core.estimators import ObjectsOut, all_at_once, check_fitted
 from similia.core.state import array, count, optional, state
 from similia.core.text import counted
-from similia.core.validation import check_choice, check_positive, check_positive_int
+from similia.core.validation import BadValue, check_choice, check_positive, check_positive_int
 from similia.objects.graph_batch import GraphBatch, check_attributes
 from similia.objects.graphs import as_graphs
 from similia.objects.sequences import at_least_one, offsets_of, segments

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadType, BadValue
 from similia.core.text import short
+from similia.core.validation import BadType, BadValue
 from similia.objects.sequences import Batch, Ragged, at_least_one, check_array, offsets_of
 from similia.objects.tables import objects_in
 

@@ -48,10 +48,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from similia.codes.sign_projection import SignRandomProjection
-from similia.core.config import settings
-from similia.core.errors import BadParameter
-from similia.core.threads import limited_to, n_threads
-from similia.core.validation import check_choice, check_n_bits, check_positive, check_positive_int, check_vectors
+from similia.core.config import limited_to, n_threads, settings
+from similia.core.validation import (
+    BadParameter,
+    check_choice,
+    check_n_bits,
+    check_positive,
+    check_positive_int,
+    check_vectors,
+)
 from similia.embeddings.d2ke import D2KE, GAMMA_COLUMNS, GAMMA_ROWS, Representatives
 from similia.embeddings.nystroem import Nystroem
 from similia.kernels.counts import CountsKernel

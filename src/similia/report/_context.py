@@ -23,10 +23,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from similia.core import intervals
-from similia.core.errors import BadParameter
 from similia.core.intervals import wilson
 from similia.core.text import counted, short
-from similia.core.validation import check_labels
+from similia.core.validation import BadParameter, check_labels
 from similia.embeddings import Nystroem
 from similia.learn.targets import as_numbers
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_strings, n_objects, take

@@ -23,8 +23,7 @@ from similia.learn.d2ke_search import D2KESearch
 from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn
 from similia.pipelines import chosen
-from similia.search.metric import Metric
-from similia.similarity import decided, refuse_class
+from similia.similarity import Metric, decided, refuse_class
 
 _FALLBACK = 300  # number of landmarks, or of objects to compare with, for a model without vectors
 _UNPACKED = 2048  # number of bits that represent a code as a vector

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.errors import BadParameter
+from similia.core.config import one_blas_thread
 from similia.core.text import short
-from similia.core.threads import one_blas_thread
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.embeddings.landmarks import decompose
 from similia.embeddings.nystroem import Nystroem
 from similia.objects import n_objects, take

@@ -11,16 +11,15 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from similia.codes import flip_bits, hamming_distances
-from similia.core.errors import BadParameter
 from similia.core.estimators import check_fitted
 from similia.core.intervals import wilson
 from similia.core.text import short
-from similia.core.validation import check_labels, check_positive_int
+from similia.core.validation import BadParameter, check_labels, check_positive_int
 from similia.objects import n_objects, take
 from similia.report._model import as_recipe, check_model, coded, parts_of
 from similia.report.approximation import steps_to
 from similia.report.displays import Display, Floats, line, mark
-from similia.search.metric import shares_found
+from similia.search.answers import shares_found
 from similia.search.similarity_search import true_metric
 from similia.similarity import name_of
 

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import adjusted_rand_score
 
-from similia.core.errors import BadParameter
 from similia.core.estimators import check_fitted
 from similia.core.text import counted, number
-from similia.core.validation import check_labels, check_positive_int
+from similia.core.validation import BadParameter, check_labels, check_positive_int
 from similia.explanations import SharedPart, explain_classes
 from similia.learn.clusters import KernelKMeans
 from similia.objects.sequences import at_least_one, item

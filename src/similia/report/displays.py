@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.threads import one_blas_thread
+from similia.core.config import one_blas_thread
 from similia.core.validation import check_labels
 from similia.objects import n_objects
 from similia.report._model import embedded, fitted_parts

@@ -15,17 +15,16 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter, BadValue
+from similia.core.estimators import is_lazy
 from similia.core.text import counted, number
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import BadParameter, BadValue, check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import bins_of, mark
 from similia.search.duplicates import Duplicates
-from similia.search.metric import Metric, metric_from
-from similia.similarity import without_addresses
-from similia.sources.dask import as_parts, is_lazy
+from similia.similarity import Metric, metric_from, without_addresses
+from similia.sources.dask import as_parts
 from similia.sources.source import Source
 from similia.storage.disk import text_destination, write_text
 

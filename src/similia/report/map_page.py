@@ -15,16 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from similia.core.errors import BadParameter
-from similia.core.validation import check_labels, check_positive_int
+from similia.core.validation import BadParameter, check_labels, check_positive_int
 from similia.learn.targets import as_numbers
 from similia.objects.sequences import at_least_one
 from similia.report._context import TEXTS, checked_names, for_page, look_at, refuse_path
 from similia.report._model import fitted, sampled, taken
 from similia.report._render import legible, page
-from similia.search.metric import metric_from
 from similia.search.similarity_map import SimilarityMap
-from similia.similarity import without_addresses
+from similia.similarity import metric_from, without_addresses
 from similia.sources.dask import refuse_lazy
 from similia.storage.disk import text_destination, write_text
 

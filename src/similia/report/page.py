@@ -20,10 +20,9 @@ import numpy.typing as npt
 from markupsafe import Markup
 from sklearn.metrics import confusion_matrix
 
-from similia.core.errors import BadParameter
 from similia.core.intervals import wilson
 from similia.core.text import counted, number
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.objects import take
 from similia.objects.sequences import item
 from similia.report import _context as scores

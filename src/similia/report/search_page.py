@@ -14,10 +14,9 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadParameter
 from similia.core.estimators import check_fitted
 from similia.core.text import counted, number
-from similia.core.validation import check_positive_int, generator
+from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one, item
 from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at, named, quietly
@@ -27,9 +26,8 @@ from similia.report.displays import line, mark
 from similia.report.page import explained, in_units
 from similia.search.automatic import name_of
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Metric
 from similia.search.similarity_search import Recall, SimilaritySearch, measured_recall, true_metric
-from similia.similarity import without_addresses
+from similia.similarity import Metric, without_addresses
 from similia.storage.disk import text_destination, write_text
 
 _CANDIDATES = (10, 20, 50, 100, 200, 400, 800)

@@ -11,11 +11,10 @@ from dask.delayed import delayed
 from sklearn.base import BaseEstimator
 
 from similia.core.estimators import all_at_once, check_fitted
-from similia.core.validation import check_codes, check_n_bits, check_positive_int
+from similia.core.validation import Ids, check_codes, check_ids, check_n_bits, check_positive_int, count_on
 from similia.search import HammingIndex
 from similia.search.scan import best, radius_in_bits
 from similia.sources.dask import Distributed, as_partitions, inside_task
-from similia.storage.store import Ids, check_ids, count_on
 
 Distances = npt.NDArray[np.int32]
 

@@ -32,11 +32,10 @@ import scipy.sparse as sp
 from sklearn.base import ClusterMixin
 
 from similia.core.config import meter, part_of_more, settings
-from similia.core.errors import BadItem, BadPair, warn_user
 from similia.core.estimators import ObjectsOut
 from similia.core.hashing import digest_of
 from similia.core.text import short
-from similia.core.validation import as_path, check_codes, check_encoder
+from similia.core.validation import BadItem, BadPair, as_path, check_codes, check_encoder, warn_user
 from similia.learn.conformal import checked_coverage
 from similia.objects import SeriesBatch, SetBatch
 from similia.pipelines import parts_of, steps_of

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from similia.core.config import config, settings
-from similia.core.errors import BadItem, BadPair, BadParameter, DataError, WarningData, warn_once, warning_of_part
-from similia.core.threads import collected_warnings, limited_to
+from similia.core.config import collected_warnings, config, limited_to, settings
+from similia.core.validation import BadItem, BadPair, BadParameter, DataError, WarningData, warn_once, warning_of_part
 from similia.objects import n_objects, take
 
 if TYPE_CHECKING:

@@ -37,9 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings, track
-from similia.core.errors import BadFile, BadValue, numbered, part_from
 from similia.core.hashing import fingerprint
-from similia.core.validation import generator, spawn_seeds
+from similia.core.validation import BadFile, BadValue, generator, numbered, part_from, spawn_seeds
 from similia.kernels import MinMax
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import StringBatch
@@ -67,7 +66,7 @@ from similia.search._join import (
     sample_of,
     warn_if_below,
 )
-from similia.search.metric import Floats, Index, Metric
+from similia.similarity import Floats, Index, Metric
 from similia.sources.dask import Distributed
 from similia.sources.source import Chunk, Chunks, Source
 from similia.storage.disk import LOCK, Journal, is_leftover, take_lock, write_atomically

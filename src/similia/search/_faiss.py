@@ -19,10 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import rows_per_block
-from similia.core.threads import n_threads
-from similia.core.validation import generator
-from similia.storage.store import Ids
+from similia.core.config import n_threads, rows_per_block
+from similia.core.validation import Ids, generator
 
 if TYPE_CHECKING:
     from similia.search.hamming_index import HammingIndex

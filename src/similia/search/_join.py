@@ -28,13 +28,11 @@ from scipy.special import bdtr, bdtrc
 
 from similia.codes.minhash import MinHash, key_of_nothing
 from similia.codes.sign_projection import SignRandomProjection
-from similia.core.config import rows_per_block, settings, track
-from similia.core.errors import BadPair, BadValue, part_from, warn_user
+from similia.core.config import in_threads, limited_to, n_threads, rows_per_block, run_in_ranges, settings, track
 from similia.core.hashing import mix
 from similia.core.intervals import wilson
 from similia.core.jit import njit
-from similia.core.threads import in_threads, limited_to, n_threads, run_in_ranges
-from similia.core.validation import generator
+from similia.core.validation import BadPair, BadValue, generator, part_from, warn_user
 from similia.distances.edit import Levenshtein
 from similia.kernels import MinMax, Spectrum
 from similia.kernels.combine import Normalized, Sum
@@ -43,10 +41,10 @@ from similia.kernels.hypersphere import Cosine, to_hypersphere
 from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take
 from similia.objects.sequences import StringBatch
-from similia.search._rows import Part
-from similia.search.metric import Floats, Index, Metric
+from similia.search.hamming_index import Part
 from similia.search.neighbour_graph import N_BITS, default_encoder
 from similia.search.scan import nearest
+from similia.similarity import Floats, Index, Metric
 
 _BLOCK = 2**12  # pairs that a thread compares at once
 _PER_BYTE, _OF_DISTANCE = 64, 8  # about the bytes that a kernel's features, or a distance, need per byte of an object

@@ -22,30 +22,20 @@ import sklearn.pipeline
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 
-from similia.core.config import track
-from similia.core.errors import part_from
+from similia.core.config import run_in_ranges, track
 from similia.core.estimators import Transformer
-from similia.core.jit import njit
+from similia.core.hashing import digest_of
+from similia.core.jit import njit, read_only
 from similia.core.products import chosen_products, multiply_chosen
-from similia.core.threads import run_in_ranges
-from similia.core.validation import check_codes
+from similia.core.validation import check_codes, part_from
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest
-from similia.pipelines import Pipeline, transformed, transformed_in_two
-from similia.search._rows import read_only
+from similia.pipelines import Pipeline, function_of, transformed, transformed_in_two
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import (
-    Floats,
-    Index,
-    Metric,
-    feature_distances,
-    function_of,
-    parameters_of,
-)
 from similia.search.scan import _fill_smallest, nearest_to_one, smallest
-from similia.search.vector_index import vectors_index
-from similia.similarity import as_objects, diagonal
+from similia.search.vector_index import VectorIndex
+from similia.similarity import Floats, Index, Metric, as_objects, diagonal, feature_distances, plain_parameters
 
 if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch
@@ -82,6 +72,12 @@ def parsed(first: Any, metric: Metric | None, X: Any) -> tuple[Any, Any]:
 def _has_steps(encoder: Any) -> bool:
     """Return whether an encoder is a pipeline of several steps."""
     return len(getattr(encoder, "steps", ())) > 1  # of a frozen pipeline, too
+
+
+def vectors_index(encoder: Any) -> VectorIndex | None:
+    """Return the `VectorIndex` that is an encoder or its last step, or None."""
+    last = encoder.steps[-1][1] if getattr(encoder, "steps", None) else encoder
+    return last if isinstance(last, VectorIndex) else None
 
 
 def fitted_vectors(encoder: Any, X: Any, y: Any) -> Any:
@@ -161,6 +157,12 @@ def by_angle(vectors: Any, kept: Any, rows: Index) -> tuple[Floats, Floats]:
         )
     cosines = chosen_products(kept, rows, vectors).astype(np.float64)
     return np.sqrt(np.maximum(2.0 - 2.0 * cosines, 0.0)), cosines
+
+
+def parameters_of(function: Any) -> Any:
+    """Return a value that is equal (``==``) for two kernels or distances only if their parameters are equal."""
+    plain = plain_parameters(function)
+    return digest_of(function) if plain is None else (type(function), plain)
 
 
 class Known:

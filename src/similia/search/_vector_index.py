@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core import lanes as simd
+from similia.core.config import run_in_ranges
 from similia.core.jit import njit
 from similia.core.products import hadamard
-from similia.core.threads import run_in_ranges
 from similia.search.scan import replace_last
 
 LANES = 64  # vectors rotated together

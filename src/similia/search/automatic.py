@@ -20,17 +20,18 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from similia.codes import ITQ, GeneralizedNystroemPCA, SignRandomProjection
-from similia.core.errors import BadParameter, warn_user
+from similia.core.validation import BadParameter, warn_user
 from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.embeddings.d2ke import Representatives
 from similia.kernels import MinMax, Spectrum
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch
 from similia.pipelines import Pipeline
+from similia.search._queries import vectors_index
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Index, Metric
-from similia.search.vector_index import VectorIndex, vectors_index
+from similia.search.vector_index import VectorIndex
+from similia.similarity import Index, Metric
 
 _SAMPLE, _QUERIES, _NEIGHBOURS, _PROBED = 5000, 50, 10, 256
 _CURVE = (10, 20, 50, 100, 200, 400)  # numbers of candidates whose recall is measured

@@ -50,10 +50,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.config import logger_of, track
-from similia.core.errors import BadParameter, BadValue, numbered
-from similia.core.threads import in_threads
-from similia.core.validation import as_path, check_positive_int, generator, is_finite, spawn_seeds
+from similia.core.config import in_threads, logger_of, track
+from similia.core.estimators import is_lazy
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    as_path,
+    check_positive_int,
+    generator,
+    is_finite,
+    numbered,
+    spawn_seeds,
+)
 from similia.distances.edit import Levenshtein
 from similia.kernels import Cosine, MinMax
 from similia.objects import n_objects, take
@@ -81,9 +89,8 @@ from similia.search._join import (
     sample_of,
     warn_if_below,
 )
-from similia.search.metric import Floats, Index, Metric, metric_from
-from similia.similarity import check_direction
-from similia.sources.dask import as_partitions, check_readable, is_lazy
+from similia.similarity import Floats, Index, Metric, check_direction, metric_from
+from similia.sources.dask import as_partitions, check_readable
 from similia.sources.source import Source
 
 _EXACT = 2_000  # objects up to which method="auto" compares all pairs

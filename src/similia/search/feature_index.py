@@ -27,20 +27,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
-from similia.core.errors import BadType, BadValue
-from similia.core.estimators import all_at_once, check_fitted, detached, twin_of
+from similia.core.config import exclusively, lock_of, run_in_ranges
+from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy, twin_of
 from similia.core.jit import njit
 from similia.core.state import Check, Sizes, array, count, optional, state
-from similia.core.threads import exclusively, lock_of, run_in_ranges
-from similia.core.validation import check_positive_int, check_radius
+from similia.core.validation import BadType, BadValue, Ids, check_ids, check_positive_int, check_radius, count_on
 from similia.kernels import Intersection, MinMax, Normalized, Sum
 from similia.kernels.counts import Counts, FeatureKernel, check_alike, number_ids
 from similia.objects.sequences import at_least_one, offsets_of, segments
-from similia.search.metric import ragged, within_radius
+from similia.search.answers import ragged, within_radius
 from similia.search.scan import best, replace_last
 from similia.similarity import check_kernel, compared, decided, diagonal
-from similia.sources.dask import is_lazy
-from similia.storage.store import Ids, check_ids, count_on
 
 MINMAX, COSINE, PLAIN = 0, 1, 2  # how a sum of minima or products becomes a kernel value
 _BLOCK, _CHUNK = 2**13, 64  # rows in a block, whose sums fit the cache, and rows whose greatest sum is tested first

@@ -27,19 +27,25 @@ from sklearn import cluster
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from similia.core.config import check_memory, rows_per_block, track
-from similia.core.errors import BadParameter, BadValue
 from similia.core.estimators import all_at_once, check_fitted
 from similia.core.state import Sizes, array, made, state
-from similia.core.validation import at_most, check_choice, check_positive_int, generator, spawn_seeds
+from similia.core.validation import (
+    BadParameter,
+    BadValue,
+    at_most,
+    check_choice,
+    check_positive_int,
+    generator,
+    spawn_seeds,
+)
 from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
 from similia.learn.neighbors import NearestNeighbors
 from similia.objects import n_objects, take
 from similia.objects.identical import identical
 from similia.objects.sequences import Batch, at_least_one, concatenate
-from similia.search.metric import Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
-from similia.similarity import ComparesObjects, Kernel, check_direction, read_objects
+from similia.similarity import ComparesObjects, Kernel, Metric, check_direction, metric_from, read_objects
 from similia.sources.dask import lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]

@@ -22,19 +22,20 @@ exclusive OR", JCIM 48, 2008: they fold by exclusive or, which bounds less: two 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.codes.bits import as_words
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import popcount
-from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
-from similia.search._rows import Codes, Part, read_only
+from similia.core.jit import njit, read_only
+from similia.core.validation import Ids
 from similia.search.scan import best, replace_last
-from similia.storage.store import Ids
+
+if TYPE_CHECKING:
+    from similia.search.hamming_index import Codes, Part
 
 _TOGETHER = 128  # queries of similar numbers of bits that share a tile
 _TILE = 512  # rows

@@ -47,12 +47,21 @@ from sklearn.base import clone
 
 from similia.codes.bits import as_words
 from similia.codes.sign_projection import SignRandomProjection
-from similia.core.config import logger_of, rows_per_block, track
-from similia.core.errors import BadPair, BadParameter, BadValue, warn_user
+from similia.core.config import logger_of, rows_per_block, run_in_ranges, track
+from similia.core.estimators import computed
 from similia.core.hashing import popcount
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
-from similia.core.validation import check_codes, check_encoder, check_positive_int, generator, spawn_seeds
+from similia.core.validation import (
+    BadPair,
+    BadParameter,
+    BadValue,
+    check_codes,
+    check_encoder,
+    check_positive_int,
+    generator,
+    spawn_seeds,
+    warn_user,
+)
 from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
 from similia.kernels import Spectrum
@@ -60,9 +69,9 @@ from similia.kernels.counts import number_ids
 from similia.objects import n_objects, take
 from similia.objects.sequences import StringBatch, at_least_one, concatenate
 from similia.pipelines import Pipeline
-from similia.search.metric import Floats, Index, Metric, feature_distances, metric_from, shares_found
-from similia.similarity import check_direction
-from similia.sources.dask import Distributed, Lengths, as_parts, computed, whole_part
+from similia.search.answers import shares_found
+from similia.similarity import Floats, Index, Metric, check_direction, feature_distances, metric_from
+from similia.sources.dask import Distributed, Lengths, as_parts, whole_part
 
 _EXACT = 10_000  # objects up to which method="auto" compares all pairs
 _TILE = 2048  # rows of a tile of distances

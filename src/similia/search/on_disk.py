@@ -32,20 +32,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from similia.core.errors import BadFile
+from similia.core.config import lock_of
 from similia.core.estimators import twin_of
 from similia.core.state import Check, array, objects, optional
-from similia.core.threads import lock_of
-from similia.core.validation import as_path
+from similia.core.validation import BadFile, Ids, as_path
 from similia.objects import concatenate, n_objects, take
-from similia.search._rows import settings_of
+from similia.search._queries import vectors_index
 from similia.search.feature_index import FeatureIndex, Segment, ascend
-from similia.search.hamming_index import HammingIndex
-from similia.search.vector_index import vectors_index
+from similia.search.hamming_index import HammingIndex, settings_of
 from similia.storage.disk import is_temporary, replacing, sync_folder
 from similia.storage.models import load, save
 from similia.storage.states import public_name
-from similia.storage.store import MANIFEST, Ids, Store, read_manifest
+from similia.storage.store import MANIFEST, Store, read_manifest
 
 if TYPE_CHECKING:
     from similia.search.similarity_search import SimilaritySearch

@@ -16,20 +16,20 @@ bits stored as columns of words would take 0.8 of the time of rows, but need a s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from similia.codes.bits import are_words, as_words
 from similia.core import lanes as lane
-from similia.core.config import rows_per_block
+from similia.core.config import rows_per_block, run_in_ranges
 from similia.core.hashing import popcount
 from similia.core.jit import njit
-from similia.core.threads import run_in_ranges
-from similia.core.validation import check_radius
-from similia.search._rows import Codes, Part, Rows
-from similia.storage.store import Ids
+from similia.core.validation import Ids, check_radius
+
+if TYPE_CHECKING:
+    from similia.search.hamming_index import Codes, Part, Rows
 
 _GRAIN = 2**14  # minimum number of rows per thread
 _WORDS_OF_A_THREAD = 2**20  # minimum number of words that a thread compares: starting threads takes 0.1 ms
@@ -166,7 +166,7 @@ def _pieces(parts: Sequence[Part], start: int, stop: int) -> Iterator[tuple[npt.
             words, ids, dead = as_words(part.codes[rows]), part.ids[rows], part.dead[rows]
             for array in (words, ids, dead):  # views, so that memory maps and arrays have the same compiled type
                 array.flags.writeable = False
-            yield words, Part(part.codes[rows], ids, dead)
+            yield words, part._replace(codes=part.codes[rows], ids=ids, dead=dead)
 
 
 def _tile_rows(words: npt.NDArray[np.uint64]) -> int:

@@ -41,21 +41,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 
-from similia.core.config import rows_per_block, settings, track
-from similia.core.errors import BadParameter
+from similia.core.config import one_blas_thread, rows_per_block, settings, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, count, made, objects, one_of, optional, reads, state
-from similia.core.threads import one_blas_thread
-from similia.core.validation import RandomState, check_positive_int, generator, spawn_seeds
+from similia.core.validation import BadParameter, RandomState, check_positive_int, generator, spawn_seeds
 from similia.embeddings.landmarks import with_signs
 from similia.embeddings.nystroem import Nystroem
 from similia.embeddings.pseudo_euclidean import PseudoEuclidean
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one
-from similia.search.metric import Metric, metric_from
 from similia.search.neighbour_graph import knn_graph
-from similia.similarity import ComparesObjects, check_direction, read_objects
+from similia.similarity import ComparesObjects, Metric, check_direction, metric_from, read_objects
 from similia.sources.dask import Distributed, from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]

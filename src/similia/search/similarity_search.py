@@ -20,14 +20,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadType
-from similia.core.estimators import all_at_once, check_fitted, present, twin_of
+from similia.core.config import exclusively, rows_per_block
+from similia.core.estimators import all_at_once, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
-from similia.core.threads import exclusively
-from similia.core.validation import check_encoder, check_positive_int, check_radius
+from similia.core.validation import BadType, check_encoder, check_ids, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
+from similia.pipelines import as_metric, function_of
 from similia.search._queries import (
     Known,
     OneQuery,
@@ -40,15 +39,13 @@ from similia.search._queries import (
     parsed,
     positions,
     unit,
+    vectors_index,
 )
+from similia.search.answers import ragged, shares_found, sorted_candidates
 from similia.search.automatic import chosen
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
-from similia.search.metric import Floats, Index, Metric, as_metric, function_of, ragged, shares_found, sorted_candidates
-from similia.search.vector_index import vectors_index
-from similia.similarity import check_direction
-from similia.sources.dask import is_lazy
-from similia.storage.store import check_ids
+from similia.similarity import Floats, Index, Metric, check_direction
 
 _CACHED = ("_known", "_order", "_plan")  # attributes that hold what queries share
 

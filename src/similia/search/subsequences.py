@@ -26,12 +26,11 @@ import numpy.typing as npt
 
 from similia.alignments import half_width, window_band
 from similia.core import lanes as lane
-from similia.core.errors import BadParameter, BadType, BadValue
+from similia.core.config import n_threads, run_in_ranges
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.text import short
-from similia.core.threads import n_threads, run_in_ranges
-from similia.core.validation import check_positive_int
+from similia.core.validation import BadParameter, BadType, BadValue, check_positive_int
 from similia.distances.elastic import DTW
 from similia.learn.series_neighbors import envelope, warp_within
 from similia.objects import as_series

@@ -13,26 +13,30 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from similia.core.config import rows_per_block
-from similia.core.errors import BadParameter, BadType, BadValue, part_from
-from similia.core.estimators import all_at_once, check_columns, check_fitted, present, twin_of
+from similia.core.config import exclusively, rows_per_block, run_in_ranges
+from similia.core.estimators import all_at_once, check_columns, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, count, state
 from similia.core.text import short
-from similia.core.threads import exclusively, run_in_ranges
 from similia.core.validation import (
+    BadParameter,
+    BadType,
+    BadValue,
+    Ids,
     check_choice,
     check_codes,
+    check_ids,
     check_positive_int,
     check_radius,
     check_vectors,
+    count_on,
     generator,
+    part_from,
 )
-from similia.search._rows import Rows
-from similia.search.metric import ragged, within_radius
+from similia.search.answers import ragged, within_radius
+from similia.search.hamming_index import Rows
 from similia.search.scan import best, sort_heaps
-from similia.sources.dask import Distributed, check_readable, each_block, from_parts, is_lazy
+from similia.sources.dask import Distributed, check_readable, each_block, from_parts
 from similia.sources.source import Source
-from similia.storage.store import Ids, check_ids, count_on
 
 Codes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -460,9 +464,3 @@ def _encoded(X: Any, start: int, index: VectorIndex) -> Codes:
 def _length(n_features: int, bits: int) -> int:
     """Return the number of coordinates of the rotation: whole words of 64 bits."""
     return -(-n_features * bits // 64) * 64 // bits
-
-
-def vectors_index(encoder: Any) -> VectorIndex | None:
-    """Return the `VectorIndex` that is an encoder or its last step, or None."""
-    last = encoder.steps[-1][1] if getattr(encoder, "steps", None) else encoder
-    return last if isinstance(last, VectorIndex) else None

@@ -18,9 +18,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from similia.core.config import settings
+from similia.core.config import in_threads, limited_to, n_threads, settings
 from similia.core.estimators import all_at_once
-from similia.core.threads import in_threads, limited_to, n_threads
 from similia.embeddings import D2KE, GraphletSampling, KernelFeatures, Nystroem
 from similia.embeddings.d2ke import Representatives
 from similia.embeddings.landmarks import DistancePairs, KernelPairs

@@ -23,11 +23,10 @@ from sklearn.utils.metaestimators import available_if
 
 from similia import compilation
 from similia.core.config import config, logged, logger_of, settings, track
-from similia.core.errors import warn_user
-from similia.core.estimators import all_at_once, check_columns, check_fitted, check_table, offered_if
+from similia.core.estimators import all_at_once, check_columns, check_fitted, check_table, computed, is_lazy, offered_if
 from similia.core.intervals import wilson
 from similia.core.state import Sizes, labels, state
-from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator
+from similia.core.validation import RandomState, check_positive, check_positive_int, check_vectors, generator, warn_user
 from similia.learn.targets import Task
 from similia.learn.vote import VoteClassifier, VoteRegressor
 from similia.objects import n_objects, take
@@ -50,7 +49,6 @@ from similia.selection.folds import (
     shown,
 )
 from similia.similarity import Distance, Kernel, check_direction
-from similia.sources.dask import computed, is_lazy
 
 _logger = logger_of(__name__)
 

@@ -21,9 +21,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
-from similia.core.errors import BadValue, warn_user
 from similia.core.text import counted, short
-from similia.core.validation import check_labels, check_positive_int, check_vectors
+from similia.core.validation import BadValue, check_labels, check_positive_int, check_vectors, warn_user
 from similia.kernels import MinMax, Words
 from similia.learn.targets import Task, as_numbers, needs_probabilities, suits, task_of
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings, take

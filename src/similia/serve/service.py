@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from similia.core.config import logger_of
-from similia.core.errors import BadFile, BadItem, DataError
+from similia.core.validation import BadFile, BadItem, DataError
 from similia.explanations import explain
 from similia.objects import from_smiles
 from similia.pipelines import parts_of

@@ -14,24 +14,22 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from itertools import accumulate, chain, pairwise
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.config import config, part_of_more, settings
-from similia.core.errors import BadParameter, BadType, BadValue, DataError
-from similia.core.state import declared
-from similia.core.threads import collected_warnings, limited_to, n_threads
+from similia.core.config import collected_warnings, config, limited_to, n_threads, part_of_more, settings
+from similia.core.estimators import check_fitted, computed, if_lazy, is_lazy
+from similia.core.validation import BadParameter, BadType, BadValue, DataError
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
 
 Converter = Callable[[Any], Any]
-Method = TypeVar("Method", bound=Callable[..., Any])
 _MOST_TASKS = 1000  # number of tasks for the blocks of one collection
 _counted: dict[int, Lengths] = {}  # of the collections that are alive, by their id
 
@@ -62,6 +60,7 @@ class Distributed(Source):
     """
 
     source, again = "Dask collection", False
+    of_dask = True  # `similia.core.estimators` looks for this attribute
 
     def __init__(
         self, parts: list[Any], lengths: Lengths | None = None, converters: tuple[Converter, ...] = (), meta: Any = None
@@ -401,10 +400,9 @@ def of_one(method: Any, X: Distributed, *args: Any, **kwargs: Any) -> Any:
     kernel on unit vectors does, the first object of `X` is computed. An estimator of similia that is not fitted
     says so before; one of another library may need no fit.
     """
-    from similia.core.estimators import check_fitted
-
     model = method.__self__
-    if declared(type(model)) is not None and hasattr(model, "fit"):  # kernels and distances have no fit
+    ours = any(base.__module__.startswith("similia.") for base in type(model).__mro__)
+    if ours and hasattr(model, "fit"):  # kernels and distances have no fit
         check_fitted(model)
     objects = _example_like(model[0] if hasattr(model, "steps") else model, X)
     if X.meta is not None and X.meta.ndim == 2:
@@ -448,31 +446,19 @@ def _sparse_rows() -> Any:
 
 
 # ---- methods that take Dask collections
-def is_lazy(X: Any) -> bool:
-    return hasattr(X, "__dask_graph__") or isinstance(X, Distributed)
-
-
-def lazily(method: Method) -> Method:
+@if_lazy
+def lazily(method: Callable[..., Any], self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
     """Decorate a method such as `transform` so that it is applied to each object of a Dask collection (see `apply`)."""
-
-    @wraps(method)
-    def of_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_lazy(X):
-            return method(self, X, *args, **kwargs)
-        return apply(getattr(self, method.__name__), X, *args, **kwargs)
-
-    return of_any  # type: ignore[return-value]
+    if not is_lazy(X):
+        return method(self, X, *args, **kwargs)
+    return apply(getattr(self, method.__name__), X, *args, **kwargs)
 
 
-def from_parts(method: Method) -> Method:
+@if_lazy
+def from_parts(method: Callable[..., Any], self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Decorate `fit` so that a Dask collection `X` becomes a `Distributed`, and other Dask arguments are computed."""
-
-    @wraps(method)
-    def of_any(self: Any, X: Any = None, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = tuple(map(computed, args)), {name: computed(value) for name, value in kwargs.items()}
-        return method(self, as_parts(X, anew=True), *args, **kwargs)
-
-    return of_any  # type: ignore[return-value]
+    args, kwargs = tuple(map(computed, args)), {name: computed(value) for name, value in kwargs.items()}
+    return method(self, as_parts(X, anew=True), *args, **kwargs)
 
 
 def score_of(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
@@ -511,11 +497,6 @@ def check_readable(source: Source) -> None:
     if not source.again and not isinstance(source, Distributed):
         found = f"a {source.source}, which can be read only once"
         raise BadParameter("X", "objects that can be read several times", found, "write them to a file")
-
-
-def computed(value: Any) -> Any:
-    """Compute a Dask collection; return anything else unchanged."""
-    return value.compute() if hasattr(value, "__dask_graph__") else value
 
 
 # ---- what workers do

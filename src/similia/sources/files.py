@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import rows_per_block, settings
-from similia.core.errors import BadFile, DataError
 from similia.core.text import counted, short
-from similia.core.validation import present, rows_in_blocks
+from similia.core.validation import BadFile, DataError, present, rows_in_blocks
 from similia.objects.graphs import read_tudataset
 from similia.objects.sequences import as_strings, concatenate, take
 from similia.objects.series import SeriesBatch, as_series, series_from_long

@@ -17,8 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from similia.core.config import rows_per_block
-from similia.core.errors import BadFile, BadType, BadValue
-from similia.core.validation import not_2d, not_real, too_narrow, unmasked
+from similia.core.validation import BadFile, BadType, BadValue, not_2d, not_real, too_narrow, unmasked
 from similia.objects.sequences import as_csr
 from similia.sources.dask import Distributed, whole_part
 from similia.sources.rows import index_columns, parquet_file

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadFile, BadItem, BadValue
 from similia.core.text import short
-from similia.core.validation import check_vectors, read_header
+from similia.core.validation import BadFile, BadItem, BadValue, check_vectors, read_header
 from similia.objects.graph_batch import GraphBatch
 from similia.objects.sequences import Batch, StringBatch
 from similia.objects.tables import is_frame, objects_in, to_array

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import meter
-from similia.core.errors import BadFile
 from similia.core.text import counted, did_you_mean, short
+from similia.core.validation import BadFile
 from similia.objects.sequences import StringBatch, concatenate, take
 
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}

@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from similia.core.errors import BadFile
 from similia.core.text import short
-from similia.core.validation import check_positive_int
+from similia.core.validation import BadFile, check_positive_int
 from similia.objects.sequences import concatenate
 from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable, parquet_file
 from similia.sources.source import Choice, Chunk, Chunks, Reading, Skips, Source, choose, ending_of, looks_numeric

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadFile
 from similia.core.text import counted, short
-from similia.core.validation import present
+from similia.core.validation import BadFile, present
 from similia.objects.sequences import StringBatch, offsets_of
 from similia.objects.series import SeriesBatch
 from similia.sources.rows import parquet_file

@@ -26,9 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings
-from similia.core.errors import BadFile
 from similia.core.text import short
-from similia.core.validation import present
+from similia.core.validation import BadFile, present
 from similia.objects.sequences import StringBatch, offsets_of
 from similia.sources.source import Reading
 

@@ -25,8 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-from similia.core.errors import BadFile
-from similia.core.validation import as_path
+from similia.core.validation import BadFile, as_path
 
 if sys.platform == "win32":
     import msvcrt

@@ -35,9 +35,8 @@ import numpy as np
 
 from similia._version import __version__
 from similia.core.config import settings
-from similia.core.errors import BadFile
 from similia.core.text import short
-from similia.core.validation import read_header
+from similia.core.validation import BadFile, read_header
 from similia.storage.disk import check_folder, write_atomically
 from similia.storage.states import (
     LOSSES,

@@ -26,10 +26,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from similia.core.errors import BadFile
+from similia.core.config import lock_of
 from similia.core.text import short
-from similia.core.threads import lock_of
-from similia.core.validation import check_codes, check_n_bits, read_header
+from similia.core.validation import BadFile, Ids, check_codes, check_ids, check_n_bits, count_on, read_header
 from similia.storage.disk import (
     TEMPORARY,
     is_leftover,
@@ -51,8 +50,6 @@ MANIFEST = "index.json"
 _BEGUN = f".{MANIFEST}{TEMPORARY}"  # in a folder until the first commit: array files without a manifest are leftovers
 _MOST_BITS = 2**31  # maximum bits of a code, because distances are int32
 OURS = re.compile(r"(codes|ids|dead|structure)-[0-9]{6,18}\.npy")  # names of array files
-MAX_ID = 2**63 - 1
-Ids = npt.NDArray[np.int64]
 
 
 class Store:
@@ -480,31 +477,3 @@ def _check_manifest(manifest: dict[str, Any]) -> None:
 
 def _naturals(values: Iterable[Any], most: int = 2**63) -> bool:
     return all(isinstance(value, int) and 0 <= value <= most for value in values)
-
-
-def count_on(next_id: int, n: int) -> Ids:
-    """Return the `n` ids from `next_id` on; raise if an id would exceed 2**63 - 1."""
-    if next_id + n > MAX_ID + 1:
-        raise ValueError(f"ids after {next_id} would exceed 2**63 - 1; pass ids")
-    return np.arange(next_id, next_id + n, dtype=np.int64) if n else np.empty(0, np.int64)
-
-
-def check_ids(ids: Any, n: int | None = None) -> Ids:
-    """Return ids as int64; raise if one is negative or occurs twice, or if their number is not `n` (if given)."""
-    ids = np.asarray(ids)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
-    if n is not None and len(ids) != n:
-        raise ValueError(f"ids has {len(ids)} entries for {n} codes; give one id per code")
-    if ids.dtype == np.uint64 and ids.size and ids.max() > MAX_ID:
-        raise ValueError(f"ids[{ids.argmax()}] is {ids.max()}, expected at most 2**63 - 1")
-    ids = ids.astype(np.int64)
-    if ids.size and ids.min() < 0:
-        raise ValueError(f"ids[{ids.argmin()}] is {ids.min()}, expected ids >= 0")
-    if ids.size > 1 and not (ids[1:] > ids[:-1]).all():
-        order = np.argsort(ids, kind="stable")
-        same = ids[order[1:]] == ids[order[:-1]]
-        if same.any():
-            i = int(np.argmax(same))
-            raise ValueError(f"ids[{order[i]}] and ids[{order[i + 1]}] are both {ids[order[i]]}; ids must be unique")
-    return ids

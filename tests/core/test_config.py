@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from similia.core.threads import collected_warnings, in_threads, limited_to, n_threads, one_blas_thread, run_blas_tasks
+from similia.core.config import collected_warnings, in_threads, limited_to, n_threads, one_blas_thread, run_blas_tasks
 
 
 def counts():
@@ -103,7 +103,7 @@ def test_threads_know_what_holds_in_the_caller():
 STOPPED = """
 import faulthandler, random, signal, sys, time
 import numpy as np
-from similia.core.threads import in_threads, one_blas_thread
+from similia.core.config import in_threads, one_blas_thread
 
 class Stopped(Exception):
     pass
