@@ -434,13 +434,16 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
 
 
 @njit()
-def fill_group(kind, parameter, p, sides, lengths, widths, room, before, within, limits, found):  # type: ignore[no-untyped-def]
+def fill_group(  # type: ignore[no-untyped-def]
+    kind, parameter, p, sides, lengths, widths, room, before, within, limits, found
+):
     """Set ``found[k]`` to the distance of x to series k of a group of y, and return True.
 
     `lengths` are those of the series of y; `room` and `before` have room for a row of their tables, and `fill` and
-    `_erp` explain the other arguments. `within` is None or (limit, lows, highs, limits). Then distances that exceed the
-    limit may be replaced by other numbers that exceed it, and False is returned as soon as it is certain that all do.
-    `lows` and `highs` are the envelope of x for the widest of the windows; `limits` has as much room as `room`.
+    `_erp` explain the other arguments. `within` and `limits` may be None. Otherwise `within` is (limit, lows, highs),
+    where `lows` and `highs` are the envelope of x for the widest of the windows, and `limits` has as much room as
+    `room`. Then distances that exceed the limit may be replaced by other numbers that exceed it, and False is returned
+    as soon as it is certain that all do. This is not for LCSS, whose costs are negative.
     """
     found[:] = 0.0
     for channel in range(p if kind == MSM else 1):
@@ -468,7 +471,7 @@ def _limit(kind, parameter, p, channel, sides, lengths, within, limits, found): 
     """Fill `limits` with what a path may cost up to each column; return whether there can be a path in any lane.
 
     A path enters each later column by a match, which costs at least the distance of y from the envelope of x, or by a
-    deletion. `within` and `limits` are explained in `fill_group`, whose `found` are the distances in other channels.
+    deletion. `fill_group` explains `within` and `limits`; `found` are the sums of the distances in the channels before.
     """
     limit, lows, highs = within
     _, _, m, packed, start, n, stride = sides
@@ -494,7 +497,7 @@ def _limit(kind, parameter, p, channel, sides, lengths, within, limits, found): 
 
 @njit()
 def _gap(kind, p, channel, packed, start, stride, j, lows, highs):  # type: ignore[no-untyped-def]
-    """Return the distances of the points of y at time `j` from the envelope of x, for MSM in one channel."""
+    """Return the distances of the points of y at time `j` from the envelope of x; those of MSM, in one channel."""
     total = lane.splat(0.0)
     for c in range(channel, channel + 1 if kind == MSM else p):
         y, at = lane.load(packed, start + LANES * (stride * j + c)), stride * j + c
@@ -554,7 +557,9 @@ def _erp(sides, p, widths, room, limits):  # type: ignore[no-untyped-def]
     """Compute the ERP tables of x with LANES series y; leave their last rows in `room`, column j at ``LANES * j``.
 
     `sides` is a tuple of 7: values, position and length of x; packed values, position and length of y; the stride
-    between time points. `widths` are half widths of the bands, in steps. Column 0 is the border.
+    between time points. `widths` are half widths of the bands, in steps. Column 0 is the border. If `limits`, from
+    `_limit`, are not None, cells that exceed them in all lanes are left out where possible. The return value is False
+    if a row has no other cells, and True if the table is complete.
     """
     values, at, m, packed, start, n, stride = sides
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import series as naive
 from sklearn.base import clone
 
 import similia as sm
+from naive import series as naive
 from similia import alignments
 from similia.core.lanes import LANES
 from similia.distances import ADTW, ERP, LCSS, MSM, TWE
