@@ -56,6 +56,8 @@ _FARTHEST = 1e295  # largest -log2 of a local similarity; sums over 10,000 time 
 _MOST_UNITS = 1e145  # largest value of a time point; squares of differences stay below _FARTHEST
 _LOWEST = -1023.0  # a summand with a smaller exponent does not change a sum of 1 or more
 _LOG_2 = log(2.0)
+_EPS = float(np.finfo(np.float64).eps)
+_ALL = np.uint64(2**LANES - 1)  # the bits of all lanes
 How = tuple[float, bool, int, int, float]
 ERP, MSM, TWE, LCSS, ADTW = range(5)
 
@@ -424,24 +426,111 @@ def fill(kind, parameter, p, window, x, y, symmetric, out, strides, first, last)
         for k in range(LANES):
             widths[k] = half_width(m, lengths[min(begin + k, end - 1)], window[0], window[1])
         sides = (values, width * offsets[i], m, packed, starts[group], n, width)
-        found[:] = 0.0
-        for channel in range(p if kind == MSM else 1):
-            if kind == ERP:
-                _erp(sides, p, widths, room)
-            elif kind == TWE:
-                _twe(sides, p, parameter, widths, room, before)
-            elif kind == LCSS:
-                _lcss(sides, p, parameter, widths, room)
-            elif kind == ADTW:
-                _adtw(sides, p, parameter, widths, room)
-            else:
-                _msm(sides, channel, parameter, widths, room)
-            for k in range(end - begin):
-                found[k] += room[LANES * lengths[begin + k] + k]
+        fill_group(kind, parameter, p, sides, lengths[begin:end], widths, room, before, None, None, found)
         for k in range(end - begin):
             j = columns[begin + k]
             distance = 1.0 + found[k] / min(m, lengths[begin + k]) if kind == LCSS else found[k]
             put(out, strides, i, j, distance, symmetric)
+
+
+@njit()
+def fill_group(  # type: ignore[no-untyped-def]
+    kind, parameter, p, sides, lengths, widths, room, before, within, limits, found
+):
+    """Set ``found[k]`` to the distance of x to series k of a group of y, and return True.
+
+    `lengths` are those of the series of y; `room` and `before` have room for a row of their tables, and `fill` and
+    `_erp` explain the other arguments. `within` and `limits` may be None. Otherwise `within` is (limit, lows, highs),
+    where `lows` and `highs` are the envelope of x for the widest of the windows, and `limits` has as much room as
+    `room`. Then distances that exceed the limit may be replaced by other numbers that exceed it, and False is returned
+    as soon as it is certain that all do. This is not for LCSS, whose costs are negative.
+    """
+    found[:] = 0.0
+    for channel in range(p if kind == MSM else 1):
+        if limits is not None and not _limit(kind, parameter, p, channel, sides, lengths, within, limits, found):
+            return False
+        if kind == ERP:
+            done = _erp(sides, p, widths, room, limits)
+        elif kind == TWE:
+            done = _twe(sides, p, parameter, widths, room, before, limits)
+        elif kind == LCSS:
+            done = _lcss(sides, p, parameter, widths, room)
+        elif kind == ADTW:
+            done = _adtw(sides, p, parameter, widths, room, limits)
+        else:
+            done = _msm(sides, channel, parameter, widths, room, limits)
+        if not done:
+            return False
+        for k in range(len(lengths)):
+            found[k] += room[LANES * int(lengths[k]) + k]
+    return True
+
+
+@njit()
+def _limit(kind, parameter, p, channel, sides, lengths, within, limits, found):  # type: ignore[no-untyped-def]
+    """Fill `limits` with what a path may cost up to each column; return whether there can be a path in any lane.
+
+    A path enters each later column by a match, which costs at least the distance of y from the envelope of x, or by a
+    deletion. `fill_group` explains `within` and `limits`; `found` are the sums of the distances in the channels before.
+    """
+    limit, lows, highs = within
+    _, _, m, packed, start, n, stride = sides
+    zero, never, length = lane.splat(0.0), lane.splat(-np.inf), lane.load(lengths, 0)
+    rest = lane.splat(limit * (1 + 8 * _EPS * (m + n + p))) - lane.load(found, 0)  # sums are rounded
+    gap = _gap(kind, p, channel, packed, start, stride, n - 1, lows, highs)
+    for j in range(n, 0, -1):
+        now = lane.splat(float(j))
+        lane.store(limits, LANES * j, lane.where_at_most(now, length, rest, never))
+        gap_before = _gap(kind, p, channel, packed, start, stride, j - 2, lows, highs) if j > 1 else zero
+        if kind == ADTW:
+            cost = gap * gap
+        elif kind == MSM:
+            cost = lane.minimum(gap, lane.splat(parameter))
+        else:
+            delete = lane.load(packed, start + LANES * (stride * (j - 1) + p))
+            cost = lane.minimum(gap + gap_before if kind == TWE else gap, delete)
+        rest = lane.where_at_most(now, length, rest - cost, rest)
+        gap = gap_before
+    lane.store(limits, 0, rest)
+    return lane.bits_above(zero, rest) != _ALL
+
+
+@njit()
+def _gap(kind, p, channel, packed, start, stride, j, lows, highs):  # type: ignore[no-untyped-def]
+    """Return the distances of the points of y at time `j` from the envelope of x; those of MSM, in one channel."""
+    total = lane.splat(0.0)
+    for c in range(channel, channel + 1 if kind == MSM else p):
+        y, at = lane.load(packed, start + LANES * (stride * j + c)), stride * j + c
+        gap = lane.maximum(lane.maximum(lane.splat(lows[at]) - y, y - lane.splat(highs[at])), lane.splat(0.0))
+        if kind == MSM or p == 1:
+            return gap
+        total = lane.multiply_add(gap, gap, total)
+    return lane.square_root(total)
+
+
+@njit()
+def _ends(room, low, begin, end, high, limits):  # type: ignore[no-untyped-def]
+    """Prepare the next row of a table whose cells are compared with limits: return its first and last live column.
+
+    A cell is dead if it exceeds its limit in all lanes: no path through it is short enough. Columns `low` to `end` - 1
+    of a row have been computed and are at ``LANES * (j + begin)`` of `room`; all others below `high` are dead, and are
+    set to infinity. If all columns are dead, the last is less than the first.
+    """
+    infinite = lane.splat(np.inf)
+    for j in range(end, high):
+        lane.store(room, LANES * (j + begin), infinite)
+    last = end - 1
+    while last >= low and _dead(room, limits, last + begin):
+        last -= 1
+    while low <= last and _dead(room, limits, low + begin):
+        low += 1
+    return low, last
+
+
+@njit()
+def _dead(room, limits, column):  # type: ignore[no-untyped-def]
+    """Return whether a cell of a row exceeds the limit of its column in all lanes."""
+    return lane.bits_above(lane.load(room, LANES * column), lane.load(limits, LANES * column)) == _ALL
 
 
 @njit()
@@ -464,24 +553,27 @@ def _square(values, at, packed, y, p):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
+def _erp(sides, p, widths, room, limits):  # type: ignore[no-untyped-def]
     """Compute the ERP tables of x with LANES series y; leave their last rows in `room`, column j at ``LANES * j``.
 
     `sides` is a tuple of 7: values, position and length of x; packed values, position and length of y; the stride
-    between time points. `widths` are half widths of the bands, in steps. Column 0 is the border.
+    between time points. `widths` are half widths of the bands, in steps. Column 0 is the border. If `limits`, from
+    `_limit`, are not None, cells that exceed them in all lanes are left out where possible. The return value is False
+    if a row has no other cells, and True if the table is complete.
     """
     values, at, m, packed, start, n, stride = sides
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
     reach, masked = int(widths.max()), widths.min() < widths.max()
     left = lane.splat(0.0)
     lane.store(room, 0, left)
+    first, last = 0, n
     for j in range(1, n + 1):
         left = left + lane.load(packed, start + LANES * (stride * (j - 1) + p))
         left = lane.where_at_most(lane.splat(float(j)), width, left, infinite)
         lane.store(room, LANES * j, left)
     for i in range(1, m + 1):
         delete_x = lane.splat(values[at + p])
-        low, high = max(1, i - reach), min(n, i + reach)
+        low, high = max(1, first, i - reach), min(n, i + reach)
         diagonal, left = lane.load(room, LANES * (low - 1)), infinite
         if low == 1:
             left = lane.where_at_most(lane.splat(float(i)), width, diagonal + delete_x, infinite)
@@ -494,11 +586,18 @@ def _erp(sides, p, widths, room):  # type: ignore[no-untyped-def]
             if masked:
                 left = lane.where_at_most(lane.splat(float(abs(i - j))), width, left, infinite)
             lane.store(room, LANES * j, left)
+            if limits is not None and j > last and _dead(room, limits, j):
+                break
+        if limits is not None:
+            first, last = _ends(room, low if low > 1 else 0, 0, j + 1, high + 1, limits)
+            if first > last:
+                return False
         at += stride
+    return True
 
 
 @njit()
-def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
+def _twe(sides, p, nu, widths, room, before, limits):  # type: ignore[no-untyped-def]
     """Compute the table of TWE; leave its last row in `room`, as `_erp` does. `before` has room for one more row."""
     values, at, m, packed, start, n, stride = sides
     room[:LANES] = 0.0
@@ -506,9 +605,10 @@ def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
     before[: LANES * n] = 0.0  # any finite value: the first row adds infinity to it
     infinite, width = lane.splat(np.inf), lane.load(widths, 0)
     reach, masked = int(widths.max()), widths.min() < widths.max()
+    first, last = 0, 0
     for i in range(m):
         delete_x = lane.splat(values[at + p])
-        low, high = max(0, i - reach), min(n, i + reach + 1)
+        low, high = max(first, i - reach), min(n, i + reach + 1)
         diagonal, left, ground_before = lane.load(room, LANES * low), infinite, lane.splat(0.0)
         if low > 0:
             ground_before = lane.load(before, LANES * (low - 1))
@@ -523,8 +623,15 @@ def _twe(sides, p, nu, widths, room, before):  # type: ignore[no-untyped-def]
             if masked:
                 left = lane.where_at_most(lane.splat(float(abs(i - j))), width, left, infinite)
             lane.store(room, LANES * (j + 1), left)
+            if limits is not None and j > last and _dead(room, limits, j + 1):
+                break
         lane.store(room, 0, infinite)
+        if limits is not None:
+            first, last = _ends(room, low, 1, j + 1, high, limits)
+            if first > last:
+                return False
         at += stride
+    return True
 
 
 @njit()
@@ -538,7 +645,7 @@ def _split(new, old, other, c):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
+def _msm(sides, channel, c, widths, room, limits):  # type: ignore[no-untyped-def]
     """Compute the table of MSM for one channel; leave its last row in `room`, as `_erp` does."""
     values, at, m, packed, start, n, p = sides
     room[:LANES] = 0.0
@@ -546,9 +653,10 @@ def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
     infinite, width, price = lane.splat(np.inf), lane.load(widths, 0), lane.splat(c)
     reach, masked = int(widths.max()), widths.min() < widths.max()
     x_before = lane.splat(values[at + channel])  # any value would do: in the first row, splits cost infinity
+    first, last = 0, 0
     for i in range(m):
         x = lane.splat(values[at + channel])
-        low, high = max(0, i - reach), min(n, i + reach + 1)
+        low, high = max(first, i - reach), min(n, i + reach + 1)
         diagonal, left = lane.load(room, LANES * low), infinite
         y_before = lane.load(packed, start + LANES * (p * max(0, low - 1) + channel))
         for j in range(low, high):
@@ -561,9 +669,16 @@ def _msm(sides, channel, c, widths, room):  # type: ignore[no-untyped-def]
                 left = lane.where_at_most(lane.splat(float(abs(i - j))), width, left, infinite)
             lane.store(room, LANES * (j + 1), left)
             y_before = y
+            if limits is not None and j > last and _dead(room, limits, j + 1):
+                break
         lane.store(room, 0, infinite)
+        if limits is not None:
+            first, last = _ends(room, low, 1, j + 1, high, limits)
+            if first > last:
+                return False
         x_before = x
         at += p
+    return True
 
 
 @njit()
@@ -586,18 +701,20 @@ def _lcss(sides, p, epsilon, widths, room):  # type: ignore[no-untyped-def]
             left = lane.minimum(match, lane.minimum(diagonal, left))
             lane.store(room, LANES * (j + 1), left)
         at += p
+    return True
 
 
 @njit()
-def _adtw(sides, p, penalty, widths, room):  # type: ignore[no-untyped-def]
+def _adtw(sides, p, penalty, widths, room, limits):  # type: ignore[no-untyped-def]
     """Compute the table of ADTW; leave its last row in `room`, as `_erp` does."""
     values, at, m, packed, start, n, _ = sides
     room[:LANES] = 0.0
     room[LANES : LANES * (n + 1)] = np.inf
     infinite, width, price = lane.splat(np.inf), lane.load(widths, 0), lane.splat(penalty)
     reach, masked = int(widths.max()), widths.min() < widths.max()
+    first, last = 0, 0
     for i in range(m):
-        low, high = max(0, i - reach), min(n, i + reach + 1)
+        low, high = max(first, i - reach), min(n, i + reach + 1)
         diagonal, left = lane.load(room, LANES * low), infinite
         for j in range(low, high):
             cost = _square(values, at, packed, start + LANES * p * j, p)
@@ -607,5 +724,12 @@ def _adtw(sides, p, penalty, widths, room):  # type: ignore[no-untyped-def]
                 left = lane.where_at_most(lane.splat(float(abs(i - j))), width, left, infinite)
             diagonal = up
             lane.store(room, LANES * (j + 1), left)
+            if limits is not None and j > last and _dead(room, limits, j + 1):
+                break
         lane.store(room, 0, infinite)
+        if limits is not None:
+            first, last = _ends(room, low, 1, j + 1, high, limits)
+            if first > last:
+                return False
         at += p
+    return True

@@ -1,24 +1,28 @@
-"""Nearest neighbours by pivots: bounds never exceed distances, and answers are those of a comparison with all."""
+"""Nearest neighbours by abandoned comparisons: answers are those of a comparison with all, bit for bit."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import similia as sm
-from similia.distances import ERP, MSM, TWE
+from naive import series as naive
+from similia import alignments
+from similia.core.lanes import LANES
+from similia.distances import ADTW, ERP, LCSS, MSM, TWE
 from similia.learn import series_neighbors
-from similia.learn.series_neighbors import nearest_by_pivots, prunes
+from similia.learn.series_neighbors import nearest_by_abandoning, search_for
 from similia.search import knn_graph
 
 RNG = np.random.default_rng(0)
-DISTANCES = [ERP(), ERP(gap=0.5), MSM(), MSM(c=0.1), TWE(), TWE(nu=0.1, lmbda=0.2)]
-whole = st.integers(-3, 3).map(float) | st.floats(-4, 4, width=32)
-one = st.lists(whole, min_size=1, max_size=9)
+DISTANCES = [ERP(), ERP(gap=0.5), MSM(), MSM(c=0.1), TWE(), TWE(nu=0.1, lmbda=0.2), ADTW(), ADTW(penalty=0.1)]
+WINDOWS = [None, 0, 2, 0.1, 0.5]
 
 
 def exhaustive(distance: Any, X: Any, Y: Any, k: int, without_self: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -38,62 +42,126 @@ def collection(n: int, channels: int = 1) -> list[np.ndarray]:
     return [*series, *series[:5]]
 
 
+def assert_same(found: Any, expected: Any) -> None:
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.same_bits
 @pytest.mark.parametrize("distance", DISTANCES, ids=repr)
+@pytest.mark.parametrize("window", [None, 0.2])
 @pytest.mark.parametrize("channels", [1, 2])
-def test_as_a_comparison_with_all_bit_for_bit(distance: Any, channels: int) -> None:
-    X, Y = collection(12, channels), collection(150, channels)
-    assert prunes(distance, len(Y), len(Y))
+def test_as_a_comparison_with_all_bit_for_bit(distance: Any, window: float | None, channels: int) -> None:
+    distance = clone(distance).set_params(window=window)
+    X, Y = collection(12, channels), collection(90, channels)
     for k in (1, 3, len(Y)):
-        for found, expected in zip(nearest_by_pivots(distance, X, Y, k), exhaustive(distance, X, Y, k), strict=True):
-            np.testing.assert_array_equal(found, expected)
+        assert_same(nearest_by_abandoning(distance, X, Y, k), exhaustive(distance, X, Y, k))
     for k in (1, len(Y) - 1):
-        itself = nearest_by_pivots(distance, Y, Y, k, without_self=True)
-        for found, expected in zip(itself, exhaustive(distance, Y, Y, k, without_self=True), strict=True):
-            np.testing.assert_array_equal(found, expected)
+        itself = nearest_by_abandoning(distance, Y, Y, k, without_self=True)
+        assert_same(itself, exhaustive(distance, Y, Y, k, without_self=True))
     with sm.config(max_memory="100KB"):
-        np.testing.assert_array_equal(nearest_by_pivots(distance, X, Y, 3)[1], exhaustive(distance, X, Y, 3)[1])
+        assert_same(nearest_by_abandoning(distance, X, Y, 3), exhaustive(distance, X, Y, 3))
 
 
-@given(st.lists(one, min_size=3, max_size=7), st.sampled_from(DISTANCES), st.sampled_from([1e-3, 1.0, 1e6]))
-@settings(deadline=None, max_examples=80)
-def test_bounds_never_exceed_distances(series: list[list[float]], distance: Any, scale: float) -> None:
-    X = [np.array(x) * scale for x in series]
-    known = np.asarray(distance(X))
-    bounds = np.empty(known.shape)
-    error = 8 * np.finfo(np.float64).eps * 18 * 5
-    series_neighbors._bound_by_pivots(known[:, :2], known[:, :2], error, bounds, 0, len(X))
-    assert (bounds <= known).all()
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 2**32), n=st.integers(1, 70), p=st.integers(1, 3), longest=st.sampled_from([1, 3, 9, 40]),
+    whole=st.booleans(), distance=st.sampled_from(DISTANCES), window=st.sampled_from(WINDOWS), k=st.integers(1, 40),
+    scale=st.sampled_from([1.0, 1e-6, 1e6]), without_self=st.booleans(),
+)  # fmt: skip
+def test_search_is_sorting_all_distances(
+    seed: int, n: int, p: int, longest: int, whole: bool, distance: Any, window: Any, k: int, scale: float,
+    without_self: bool,
+) -> None:  # fmt: skip
+    random = np.random.default_rng(seed)
+    n += without_self
+
+    def some(m: int) -> list[np.ndarray]:
+        walks = [random.normal(size=(length, p)).cumsum(axis=0) for length in random.integers(1, longest + 1, m)]
+        return [scale * (np.round(walk) if whole else walk) for walk in walks]
+
+    Y = some(n)
+    X, k = Y if without_self else some(4), min(k, n - without_self)
+    distance = clone(distance).set_params(window=window)
+    found = nearest_by_abandoning(distance, X, Y, k, without_self=without_self)
+    assert_same(found, exhaustive(distance, X, Y, k, without_self))
 
 
-def test_series_are_skipped_and_estimators_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = np.cumsum(RNG.standard_normal((20, 40)), axis=1)
-    Y = np.repeat(shapes, 30, axis=0) + 0.1 * RNG.standard_normal((600, 40))
-    X, y = Y[::4] + 0.1 * RNG.standard_normal((150, 40)), np.repeat(np.arange(20), 30)
-    compared = 0
-    paired = MSM.paired
-
-    def counting(self: Any, A: Any, B: Any, rows: Any, columns: Any) -> Any:
-        nonlocal compared
-        compared += len(rows)
-        return paired(self, A, B, rows, columns)
-
-    monkeypatch.setattr(MSM, "paired", counting)
-    model = sm.KNeighborsClassifier(MSM(), n_neighbors=3).fit(Y, y)
-    distances, indices = model.kneighbors(X)
-    assert 3 * len(X) <= compared < 0.3 * len(X) * len(Y)
-    expected = exhaustive(MSM(), X, Y, 3)
-    np.testing.assert_array_equal(indices, expected[1])
-    np.testing.assert_array_equal(distances, expected[0])
-    np.testing.assert_array_equal(model.predict(X), y[::4])
-    few = Y[:150]
-    graph = knn_graph(few, MSM(), 2, method="exact", symmetric=False)
-    np.testing.assert_array_equal(np.sort(graph.indices.reshape(150, 2)), np.sort(
-        exhaustive(MSM(), few, few, 2, without_self=True)[1]
-    ))  # fmt: skip
+@pytest.mark.parametrize(
+    ("distance", "one"),
+    [
+        (ERP(window=3), lambda x, y, band: naive.erp(x, y, 0.0, band)),
+        (MSM(window=3), lambda x, y, band: naive.msm(x[:, 0], y[:, 0], 1.0, band)),
+        (TWE(window=3), lambda x, y, band: naive.twe(x, y, 0.001, 1.0, band)),
+        (ADTW(window=3), lambda x, y, band: naive.adtw(x, y, 1.0, band)),
+    ],
+)
+def test_search_agrees_with_the_recurrences_written_out(distance: Any, one: Any) -> None:
+    random = np.random.default_rng(2)
+    X, Y = ([random.normal(size=(n, 1)) for n in random.integers(1, 8, size)] for size in (3, 20))
+    D = np.array([[one(x, y, max(3, abs(len(x) - len(y)))) for y in Y] for x in X])
+    distances, indices = nearest_by_abandoning(distance, X, Y, 4)
+    order = np.argsort(D, axis=1, kind="stable")[:, :4]
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_allclose(distances, np.take_along_axis(D, order, 1), rtol=1e-12)
 
 
-def test_what_is_no_metric_is_compared_with_all() -> None:
-    assert not prunes(MSM(window=0.1), 1000, 1000)
-    assert not prunes(sm.distances.LCSS(), 1000, 1000)
-    assert not prunes(TWE(), 3, 1000)
+def test_a_group_is_abandoned_only_if_all_its_distances_exceed_the_limit() -> None:
+    x, *Y = np.random.default_rng(1).standard_normal((1 + LANES, 40)).cumsum(axis=1)
+    for distance in DISTANCES:
+        expected = distance([x], Y)[0]
+        left, right, *how, _ = distance._sides(sm.objects.as_series(x[None]), sm.objects.as_series(Y))
+        stride = left.n_dims
+        values, (packed, starts, lengths, order, _) = left.values.reshape(-1), alignments.grouped(right)
+        sides = (values, 0, 40, packed, starts[0], 40, stride)
+        lows, highs, rows = np.empty(40 * stride), np.empty(40 * stride), np.empty((3, LANES * 41))
+        series_neighbors.envelope(values, 0, 40, stride, 40, 40, lows, highs)
+        widths, found = np.full(LANES, 40.0), np.empty(LANES)
+
+        def within(limit: float) -> bool:
+            group = (sides, lengths.astype(float), widths, *rows[:2], (limit, lows, highs), rows[2], found)  # noqa: B023
+            return bool(alignments.fill_group(*how, *group))  # noqa: B023
+
+        least, most = expected.min(), expected.max()
+        assert not within(least / 10)
+        for limit in (least, (least + most) / 2, most, np.inf):
+            assert within(limit)
+            near = expected[order] <= limit
+            np.testing.assert_array_equal(found[near], expected[order][near])
+            assert (found[~near] > limit).all()
+
+
+def test_estimators_use_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    Y = RNG.standard_normal((100, 70)).cumsum(axis=1)
+    X, y = Y[:7] + RNG.standard_normal((7, 70)), np.arange(100) % 3
+    calls = 0
+
+    def counting(*arguments: Any, **keywords: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return nearest_by_abandoning(*arguments, **keywords)
+
+    monkeypatch.setattr(series_neighbors, "nearest_by_abandoning", counting)
+    for distance in (ERP(window=0.2), MSM(window=30), TWE(), ADTW()):
+        model = sm.KNeighborsClassifier(distance, n_neighbors=3).fit(Y, y)
+        assert_same(model.kneighbors(X), exhaustive(distance, X, Y, 3))
+        assert_same(model.kneighbors(), exhaustive(distance, Y, Y, 3, without_self=True))
+    assert calls == 6
+    graph = knn_graph(Y, MSM(), 2, method="exact", symmetric=False)
+    assert calls == 7
+    expected = exhaustive(MSM(), Y, Y, 2, without_self=True)[1]
+    np.testing.assert_array_equal(np.sort(graph.indices.reshape(100, 2)), np.sort(expected))
+
+
+def test_what_abandoning_does_not_speed_up_is_compared_with_all() -> None:
+    Y = [*RNG.standard_normal((100, 120))]
+    X = Y[:3]
+    assert search_for(MSM(window=0.1), X, Y) is search_for(TWE(), Y, Y) is nearest_by_abandoning
+    assert search_for(LCSS(), X, Y) is None
+    assert search_for(TWE(), X, Y[:60]) is None  # few series
+    assert search_for(TWE(window=5), X, Y) is search_for(TWE(window=0.1), Y, Y) is None  # narrow windows
+    lengths = RNG.integers(20, 120, 100)
+    assert search_for(TWE(window=0.1), X, [y[:n] for y, n in zip(Y, lengths, strict=True)]) is None
+    assert search_for(MSM(), X, [1e200 * y for y in Y]) is search_for(ERP(gap=1e200), X, Y) is None  # they are scaled
+    with patch.object(series_neighbors, "_FEWEST", 101):
+        assert search_for(MSM(), X, Y) is None

@@ -93,18 +93,23 @@ class EditDistance(_Elastic):
         raise NotImplementedError
 
     def _find(self, A: SeriesBatch, B: SeriesBatch, pairs: Pairs | None, shift: int) -> Array:
+        left, right, *how = self._sides(A, B, shift)
+
+        def fill(*where: Any) -> None:
+            loops.fill(*how, *where)
+
+        return fill_pairs(left, right, fill) if pairs is None else fill_chosen(left, right, *pairs, fill)
+
+    def _sides(self, A: SeriesBatch, B: SeriesBatch, shift: int = 0) -> tuple[Any, ...]:
+        """Return A and B, divided by ``2**shift``, with deletion costs; then the first arguments of `loops.fill`."""
         kind, parameter, costs = self._how(2.0**shift)
-        n_dims, window = A.n_dims, window_band(self.window)
 
         def with_costs(side: SeriesBatch) -> SeriesBatch:
             return side if costs is None else SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
 
-        def fill(*where: Any) -> None:
-            loops.fill(kind, parameter, n_dims, window, *where)
-
         left = with_costs(A)
         right = left if A is B else with_costs(B)
-        return fill_pairs(left, right, fill) if pairs is None else fill_chosen(left, right, *pairs, fill)
+        return left, right, kind, parameter, A.n_dims, window_band(self.window)
 
 
 class ERP(EditDistance):

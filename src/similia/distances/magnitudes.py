@@ -107,9 +107,7 @@ def distances_of(
 def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
     """Return for each pair the e of its divisor 2**e, shape (n, m) or (n_pairs,), or [0] if no pair needs scaling."""
     least, most = _RANGES[B.values.dtype]
-    own = np.frexp(abs(unit))[1] if unit else _NONE
-    a = np.maximum(_exponents(A), own)
-    b = a if A is B else np.maximum(_exponents(B), own)
+    a, b = _both_exponents(A, B, unit)
     if not _any_scaled(a, b, B.values.dtype):
         return np.zeros(1, np.int16)
     largest = np.maximum.outer(a, b) if pairs is None else np.maximum(a[pairs[0]], b[pairs[1]])
@@ -118,9 +116,19 @@ def _shifts(A: Any, B: Any, pairs: Pairs | None, unit: float) -> Array:
     return np.where(far, _SHIFT, _SMALL_SHIFT).astype(np.int16) * (large.astype(np.int16) - small)
 
 
-def needs_scaling(A: Any, B: Any) -> bool:
-    """Return whether a pair of an object of `A` and one of `B` is scaled before it is compared in the dtype of `B`."""
-    return _any_scaled(_exponents(A), _exponents(B), B.values.dtype)
+def needs_scaling(A: Any, B: Any, unit: float = 0.0) -> bool:
+    """Return whether a pair of an object of `A` and one of `B` is scaled before it is compared in the dtype of `B`.
+
+    `unit` is as in `distances_of`.
+    """
+    return _any_scaled(*_both_exponents(A, B, unit), B.values.dtype)
+
+
+def _both_exponents(A: Any, B: Any, unit: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the exponents of the objects of `A` and of `B`, or that of `unit` where it is larger."""
+    own = np.frexp(abs(unit))[1] if unit else _NONE
+    a = np.maximum(_exponents(A), own)
+    return a, a if A is B else np.maximum(_exponents(B), own)
 
 
 def _any_scaled(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], dtype: np.dtype) -> bool:

@@ -1,13 +1,13 @@
 r"""Exact k nearest neighbours of objects, with any kernel or distance.
 
 Distances to the n training objects are computed for blocks of objects; each block is one call of the distance, and
-fits into ``similia.config(max_memory=...)``. `similia.distances.DTW`, and `ERP`, `MSM` and `TWE` without a window, have
-searches of their own (`similia.learn.series_neighbors`): lower bounds rule most series out before their distances are
-computed.
+fits into ``similia.config(max_memory=...)``. Series have searches of their own (`similia.learn.series_neighbors`).
+Under `similia.distances.DTW`, lower bounds rule most out before their distances are computed; under `ERP`, `MSM`, `TWE`
+and `ADTW`, most comparisons end early.
 
 For a kernel k, the distance is that of its feature vectors, sqrt(k(x, x) + k(y, y) - 2 k(x, y)).
 
-Cost: m n distances for m objects; fewer with `DTW`, `ERP`, `MSM` or `TWE`, as above. Memory: the training objects and a
+Cost: m n distances for m objects; less with the distances of series named above. Memory: the training objects and a
 block of distances.
 """
 
@@ -340,10 +340,10 @@ class NearestNeighbors(_KNeighbors):
 
     Notes
     -----
-    Each object is compared with all training objects. There is one exception: for series and `similia.distances.DTW`,
-    lower bounds of the distances first rule out most training objects. For many objects, use
-    `similia.SimilaritySearch`, which compares each object with few others. For the graph of the neighbours within a
-    large collection, use `similia.search.knn_graph`.
+    Each object is compared with all training objects, with two exceptions for series: under `similia.distances.DTW`,
+    lower bounds of the distances first rule out most training objects; under `ERP`, `MSM`, `TWE` and `ADTW`, most
+    comparisons end early. For many objects, use `similia.SimilaritySearch`, which compares each object with few others.
+    For the graph of the neighbours within a large collection, use `similia.search.knn_graph`.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Neighbour graphs: the k nearest other objects of each object in a collection, as a sparse matrix of distances.
 
-``method="exact"`` compares all pairs, tile by tile; if the distance is symmetric, each pair is compared only once. DTW,
-and ERP, MSM and TWE without a window, have their own searches, which skip most pairs by lower bounds.
+``method="exact"`` compares all pairs, tile by tile; if the distance is symmetric, each pair is compared only once. DTW
+has its own search, which skips most pairs by lower bounds. So have ERP, MSM, TWE and ADTW without a window, or with a
+wide one; theirs ends most comparisons early.
 
 ``method="kmers"``, for strings, compares each string with those that share most of its k-mers, and with its neighbours
 in alphabetical order; then step 3 below is done with the similarity itself. k is the least length for which a k-mer of
