@@ -182,7 +182,7 @@ class OpticalRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random matrix W and the random vector b of the features |W x + b|^2 for rows x of `X`.
+        """Draw the random matrix W and the random vector b of the features ``|W x + b|^2`` for rows x of `X`.
 
         With `quantize`, also compute `step_`, the unit to which features are rounded, from rows of `X`, shape (n, d).
         """
