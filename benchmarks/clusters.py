@@ -4,12 +4,13 @@ SIMILIA_DATA names the folders of data sets, one of which has `series`; SIMILIA_
 aeon and tslearn. Training and test part are joined, each series is standardised, and all get the number of classes.
 `KernelKMeans(DTW())` runs with its defaults. DTW without a window was chosen, among five distances, on the four sets of
 `CHOSEN`; so the index is also given for the other 16. `KernelKMeans` makes ten starts, its default, and so do the two
-k-shapes (aeon's default) and scikit-learn's k-means on all 20 sets. Everyone gets all cores, and calls are warm.
+k-shapes (aeon's default) and scikit-learn's k-means. Everyone gets all cores, and calls are warm.
 
 A round of the rivals' k-means by DTW costs n L^2 for n series of length L, times the number of clusters or of steps to
-a barycentre. They make one start, and run on the 12 sets for which n L^2 is at most 20 million, which takes about an
-hour; ten starts on all sets would take days. A line is printed as soon as a set is done, the cheapest first. The large
-collection is SyntheticControl, each of whose 600 series occurs 500 times with normal noise of standard deviation 0.3::
+a barycentre, so they make one start, their quickest. aeon and tslearn run on the 12 sets for which n L^2 is at most 20
+million, which takes about an hour; the others would take many. A line is printed as soon as a set is done, the cheapest
+first. The large collection is SyntheticControl, each of whose 600 series occurs 500 times with normal noise of standard
+deviation 0.3::
 
     SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py
     SIMILIA_DATA=... SIMILIA_RIVALS_PYTHON=/path/to/python python benchmarks/clusters.py SmoothSubspace Wine
@@ -38,7 +39,7 @@ SETS = (
     *("FacesUCR", "FiftyWords", "Herring", "LargeKitchenAppliances", "ScreenType", "SonyAIBORobotSurface2"),
     *("SwedishLeaf", "WordSynonyms", *CHOSEN),
 )
-MOST_CELLS = 20_000_000  # n L^2 of the largest set on which the rivals' k-means by DTW runs
+MOST_CELLS = 20_000_000  # n L^2 of the largest set on which aeon and tslearn run
 COPIES = 500
 SEEDS = 3  # of ours and of Euclidean k-means; rivals, which take minutes, get one
 
@@ -50,14 +51,13 @@ from tslearn.clustering import KShape, TimeSeriesKMeans
 data, n_jobs = np.load(sys.argv[1]), int(sys.argv[3])
 X, k = data["X"], int(data["k"])
 makers = {
+    "tslearn k-means, DTW": lambda k: TimeSeriesKMeans(k, metric="dtw", random_state=0, n_jobs=n_jobs),
     "tslearn k-shape": lambda k: KShape(k, n_init=10, random_state=0),
+    "aeon k-means, DTW": lambda k: AeonKMeans(
+        k, distance="dtw", n_init=1, max_iter=50, averaging_method="ba", random_state=0
+    ),
     "aeon k-shape": lambda k: AeonKShape(k, n_init=10, n_jobs=n_jobs, random_state=0),
 }
-if X.size * X.shape[1] <= int(sys.argv[4]):
-    makers["tslearn k-means, DTW"] = lambda k: TimeSeriesKMeans(k, metric="dtw", random_state=0, n_jobs=n_jobs)
-    makers["aeon k-means, DTW"] = lambda k: AeonKMeans(
-        k, distance="dtw", n_init=1, max_iter=50, averaging_method="ba", random_state=0
-    )
 labels, seconds = {}, {}
 for maker, make in makers.items():
     shaped = X[:, None] if maker.startswith("aeon") else X[:, :, None]
@@ -88,7 +88,7 @@ def run(names: tuple[str, ...] = SETS) -> list[Row]:
         seconds[name] = (time.perf_counter() - start) / SEEDS
         flat = [KMeans(k, n_init=10, random_state=seed).fit(X).labels_ for seed in range(SEEDS)]
         found["scikit-learn k-means"][name] = _index(y, flat)
-        theirs = _rivals(rival, X, y) if rival else {}
+        theirs = _rivals(rival, X, y) if rival and X.size * X.shape[1] <= MOST_CELLS else {}
         for maker, (index, time_taken) in theirs.items():
             found.setdefault(maker, {})[name] = index
             taken.setdefault(maker, {})[name] = time_taken
@@ -110,7 +110,7 @@ def run(names: tuple[str, ...] = SETS) -> list[Row]:
 
 def _rivals(rival: Rival, X: npt.NDArray, y: npt.NDArray) -> dict[str, tuple[float, float]]:
     """Return each rival's index, and its seconds for a set."""
-    told, labels = rival.run(RIVAL, {"X": X, "k": np.array(len(np.unique(y)))}, cpu_count(), MOST_CELLS)
+    told, labels = rival.run(RIVAL, {"X": X, "k": np.array(len(np.unique(y)))}, cpu_count())
     found = {}
     for maker, seconds in told["seconds"].items():
         library, _, method = maker.partition(" ")
