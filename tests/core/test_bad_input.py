@@ -165,6 +165,21 @@ def test_predict_refuses(X, error, sentence):
     one_sentence(raised)
 
 
+@pytest.mark.parametrize("estimator", [sm.NearestNeighbors(sm.kernels.RBF()), sm.search.VectorIndex(), sm.HeatSVC()])
+@pytest.mark.parametrize(
+    ("X", "sentence"),
+    [
+        ([[1.0, 2.0], [3.0, 4.0, 5.0]], r"X\[1\] has the shape \(3,\), unlike X\[0\] of shape \(2,\)"),
+        ([[[1.0], [1.0, 2.0]], [[1.0], [2.0]]], "X has rows of different lengths"),
+        ([{"a": 1}, {"a": 2}], "'dict'|holds {'a': 1}, expected numbers"),
+    ],
+)
+def test_rows_that_are_no_vectors(estimator, X, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence) as raised:
+        estimator.fit(X, [0, 1]) if hasattr(estimator, "predict") else estimator.fit(X)
+    one_sentence(raised)
+
+
 def test_errors_name_the_model_that_was_called_and_not_the_kernel_inside():
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC

@@ -388,7 +388,7 @@ def test_whoever_learns_decides_the_map_once():
     [
         ([["a", "b"], ["c", "d"]], ValueError, "X cannot be read as a table of numbers .*; drop or encode"),
         (np.array([["1", "2"]]), ValueError, "X cannot be read as a table of numbers .found <U1."),
-        ([[1.0, 2.0], [3.0]], ValueError, "X cannot be read as a table of numbers"),
+        ([[1.0, 2.0], [3.0]], ValueError, r"X\[1\] has the shape \(1,\), unlike X\[0\] of shape \(2,\)"),
         (np.array([[1, {}]], dtype=object), TypeError, "X cannot be read as a table of numbers"),
         (
             np.ma.array([[1.0, 5.0]], mask=[[0, 1]]),

@@ -366,6 +366,12 @@ def test_files_of_others_are_kept(table: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs").write_text("mine")
     with pytest.raises(ValueError, match="holds other files than those of near_duplicates"):
         near_duplicates(open_stream(table), SHINGLES, 0.6, random_state=0, folder=tmp_path)
+    few = open_objects(["abcdef", "abcdeg", "xyz"])  # which are compared in memory
+    for folder, words in ((tmp_path, "holds other files"), (tmp_path / "pairs", "is a file, expected a folder")):
+        with pytest.raises(ValueError, match=words):
+            near_duplicates(few, SHINGLES, 0.6, folder=folder)
+    with pytest.raises(TypeError, match="expected the name of a folder"):
+        near_duplicates(few, SHINGLES, 0.6, folder=5)
     assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
     assert (tmp_path / "pairs").read_text() == "mine"
 

@@ -66,6 +66,7 @@ def duplicates(
     from similia.cli.outputs import bars, check_page, check_table, print_written, stoppable, write_blocks
     from similia.cli.voice import result, voice
     from similia.core.config import config
+    from similia.core.text import counted
     from similia.report import write_duplicates
     from similia.scale.stream import partial_of
     from similia.search import near_duplicates
@@ -109,7 +110,8 @@ def duplicates(
     told |= {"recall": round(pairs.recall, 4)} | ({} if report is None else {"report": report})
     result(told)
     _show_examples(pairs, found, value, names)
-    about = f": {len(pairs.pairs)} pairs (estimated recall {pairs.recall:.3f}); "
+    share = "" if not 0 <= pairs.recall < 1 else f" (estimated recall {pairs.recall:.3f})"
+    about = f": {counted(len(pairs.pairs), 'pair')}{share}; "
     print_written(output, f"{about}{n_kept} of {n} objects are left if one of each group is kept", report)
 
 

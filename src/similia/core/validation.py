@@ -460,7 +460,7 @@ def check_n_bits(n_bits: Any) -> int:
 
 def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> npt.NDArray[np.uint8]:
     """Return packed bits in C order; raise if they are not a uint8 array of shape (n, n_bits // 8)."""
-    codes = np.asarray(unmasked(codes, name))
+    codes = as_array(codes, name)
     if codes.dtype != np.uint8 or codes.ndim != 2:
         remedy = "similia.SignRandomProjection makes them from vectors, numpy.packbits from bits"
         if codes.dtype == np.uint8 and codes.ndim == 1:
@@ -519,6 +519,23 @@ def unmasked(X: Any, name: str = "X") -> Any:
     return X
 
 
+def as_array(X: Any, name: str = "X") -> npt.NDArray:
+    """Return `X` as an array; raise if it holds masked entries, or rows of different shapes."""
+    X = unmasked(X, name)
+    try:
+        return np.asarray(X)
+    except ValueError:
+        if not isinstance(X, list | tuple):
+            raise
+        shapes = [np.shape(row) for row in X if not isinstance(row, list) or not any(map(np.iterable, row))]
+        i = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
+        if len(shapes) < len(X) or i is None:
+            raise BadValue(None, "has rows of different lengths", "an array of numbers", collection=name) from None
+        found = f"has the shape {shapes[i]}, unlike {{other}} of shape {shapes[0]}"
+        remedy = "sets and series of different lengths have distances of their own, such as DTW"
+        raise BadValue(i, found, "vectors of one length", remedy, collection=name, other=0) from None
+
+
 def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: Any = None) -> npt.NDArray[np.floating]:
     """Return a finite 2-D float32 or float64 array in C order, or raise an error that names the first bad row.
 
@@ -528,7 +545,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     if hasattr(X, "toarray"):
         found = f"is a sparse matrix of shape {X.shape}"
         raise BadValue(None, found, "a dense array", "call .toarray()", collection=name)
-    X = np.asarray(unmasked(X, name))
+    X = as_array(X, name)
     if np.iscomplexobj(X):
         raise not_real(name)
     if X.dtype.kind in "mM":
@@ -540,10 +557,11 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
             rows = np.atleast_1d(X)
             row = next(i for i, row in enumerate(rows) if not all(map(_is_number, np.ravel(row).tolist())))
             raise BadValue(row, "holds a number too large for float64", "finite numbers", collection=name) from error
-        except ValueError as error:  # a string that is not a number
+        except (TypeError, ValueError) as error:  # a string that is not a number, or a dict
             found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
             remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
-            raise BadValue(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
+            kind = BadType if isinstance(error, TypeError) else BadValue
+            raise kind(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
     if X.ndim != 2:
         raise not_2d(name, X.shape)
     if X.shape[0] == 0:

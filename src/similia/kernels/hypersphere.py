@@ -29,7 +29,7 @@ from similia.core.config import rows_per_block, run_tasks, settings
 from similia.core.jit import njit
 from similia.core.lanes import LANES
 from similia.core.products import panels, row_product
-from similia.core.validation import BadType, BadValue, check_choice, not_2d, not_real, part_from, too_narrow, unmasked
+from similia.core.validation import BadType, BadValue, as_array, check_choice, not_2d, not_real, part_from, too_narrow
 from similia.kernels.counts import _dense_columns, _postings, _scatter_dense
 from similia.objects import concatenate, take
 from similia.objects.sequences import as_csr
@@ -109,7 +109,7 @@ def as_rows(X: Any, name: str = "X", least: int = 2) -> Any:
     """
     sparse = sp.issparse(X)
     if not sparse:
-        X = _as_array(X, name)
+        X = _as_numbers(X, name)
     if np.issubdtype(X.dtype, np.complexfloating):
         raise not_real(name)
     if X.ndim != 2:
@@ -129,11 +129,10 @@ def as_rows(X: Any, name: str = "X", least: int = 2) -> Any:
     return X if sparse else np.ascontiguousarray(X)  # so that numpy always sums rows in the same order
 
 
-def _as_array(X: Any, name: str) -> npt.NDArray:
+def _as_numbers(X: Any, name: str) -> npt.NDArray:
     """Return `X` as an array of numbers; raise if it holds masked entries or anything but numbers."""
-    unmasked(X, name)
+    X = as_array(X, name)
     try:
-        X = np.asarray(X)
         if X.dtype.kind not in "biufc":
             if X.dtype.kind != "O" or any(isinstance(value, str | bytes) for value in X.ravel()):
                 raise ValueError(f"found {X.dtype}")

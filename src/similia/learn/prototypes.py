@@ -18,7 +18,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from similia.core.estimators import check_columns, check_fitted, offered_if
-from similia.core.validation import BadValue, check_codes, check_vectors, unmasked, wrong_width
+from similia.core.validation import BadValue, as_array, check_codes, check_vectors, wrong_width
 from similia.sources.dask import ScoresParts, lazily
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ def as_hypervectors(X: Any) -> npt.NDArray:
     """Return packed bits (uint8) unchanged, other integers and floats as a float array; raise for anything else."""
     if hasattr(X, "toarray"):
         raise BadValue(None, f"is a sparse {type(X).__name__}", "dense hypervectors", "give X.toarray()")
-    X = np.asarray(unmasked(X))
+    X = as_array(X)
     if X.dtype == object and not any(isinstance(value, Integral | str | bytes) for value in X.ravel()):
         X = X.astype(np.float64)  # floats cannot be packed bits
     if X.dtype.kind not in "iufc":

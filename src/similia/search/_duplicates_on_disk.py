@@ -112,9 +112,8 @@ class _Batch(NamedTuple):
 
 def find(limit: Limit, source: Source, n: int, method: str, recall: float, random_state: Any, folder: Path) -> Found:
     """Return the near-duplicates among the n objects of `source`; `folder` keeps what is done."""
+    check_folder(folder)
     folder.mkdir(exist_ok=True)
-    if not (folder / _RUN).exists() and not all(map(is_leftover, os.listdir(folder))):
-        raise BadFile(folder, "holds other files than those of near_duplicates; name a new or an empty folder")
     with closing(take_lock(folder)):
         seeds = _started(limit, source, n, method, recall, random_state, folder)
         if method == "neighbours":
@@ -141,6 +140,16 @@ def find(limit: Limit, source: Source, n: int, method: str, recall: float, rando
             work.propose()
         work.verify(_PAIRS, work.batches())
         return work.found()
+
+
+def check_folder(folder: Path) -> None:
+    """Raise if a path is no folder, or one that holds other files than those of `find`."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise BadFile(folder, "is a file, expected a folder; name a new or an empty one")
+    if not (folder / _RUN).exists() and not all(map(is_leftover, os.listdir(folder))):
+        raise BadFile(folder, "holds other files than those of near_duplicates; name a new or an empty folder")
 
 
 def discard(folder: Path) -> None:

@@ -228,9 +228,11 @@ def near_duplicates(
         ``config(max_memory=...)``.
     folder : path, optional
         For a source: folder for intermediate results, new or empty; by default, a temporary folder. An interrupted run
-        resumes if you call `near_duplicates` again with the same source, parameters and folder. For each object, the
-        folder holds 1 byte per hash, 8 per band (a group of hashes) and 17 more; for "neighbours", 48 bytes and about
-        1,600 for candidates. Other candidates, and the pairs, take further space.
+        resumes if you call `near_duplicates` again with the same source, parameters and folder; with other parameters,
+        it begins anew, and the former results in the folder are deleted. A source of at most 2,000 objects is read into
+        memory if `method` is "auto", and nothing is written. For each object, the folder holds 1 byte per hash, 8 per
+        band (a group of hashes) and 17 more; for "neighbours", 48 bytes and about 1,600 for candidates. Other
+        candidates, and the pairs, take further space.
 
     Returns
     -------
@@ -291,6 +293,9 @@ def _elsewhere(
     metric: Metric, X: Any, threshold: float, relative: bool, method: str, recall: float, random_state: Any, folder: Any
 ) -> Duplicates:
     """Return the near-duplicates among objects of a source or a Dask collection, in bounded memory."""
+    folder = None if folder is None else as_path(folder, "folder")
+    if folder is not None:
+        disk.check_folder(folder)
     source = as_partitions(X, anew=True).converted(metric.as_objects) if is_lazy(X) else X
     check_readable(source)
     hashable = has_hashes(metric.function)
@@ -305,7 +310,7 @@ def _elsewhere(
         seen = disk.taken(metric, source, rows)
         check_direction(metric.function, metric.is_kernel, seen, "similarity")
     limit = Limit(metric.decided(seen), threshold, relative)
-    with nullcontext(as_path(folder)) if folder is not None else TemporaryDirectory(prefix="similia-") as place:
+    with nullcontext(folder) if folder is not None else TemporaryDirectory(prefix="similia-") as place:
         found = disk.find(limit, source, n, used, recall, random_state, Path(place))
     _LOGGER.info("near_duplicates: %d pairs, estimated recall %.3f", len(found.pairs), found.recall)
     function = limit.metric.function
