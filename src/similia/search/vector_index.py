@@ -68,7 +68,7 @@ class VectorIndex(BaseEstimator):
 
     A `SimilaritySearch` can use a `VectorIndex` instead of packed bits, as its `encoder` or as the last step of its
     encoder, such as ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``. Candidates are then the objects whose
-    vectors are nearest.
+    vectors are nearest. `similia.save` and `similia.load` keep an index in a file.
 
     Parameters
     ----------
