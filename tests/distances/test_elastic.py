@@ -252,10 +252,10 @@ def test_what_is_left_in_working_memory_does_not_matter():
         one, other = ((lanes(side)[0], 0, length) for side, length in zip((x, y), lengths, strict=True))
         alignments._log_sum(one, other, 2, how, widths, garbage(2, 8 * LANES), found)
         got = {
-            "erp": left(alignments._erp, sides(lambda side: np.linalg.norm(side, axis=1)), 2),
-            "twe": left(alignments._twe, sides(steps), 2, 0.1, extra=[garbage(LANES * 7)]),
+            "erp": left(alignments._erp, sides(lambda side: np.linalg.norm(side, axis=1)), 2, extra=[None]),
+            "twe": left(alignments._twe, sides(steps), 2, 0.1, extra=[garbage(LANES * 7), None]),
             "lcss": 1 + left(alignments._lcss, sides(), 2, 1.0) / 3,
-            "msm": left(alignments._msm, sides(), 1, 0.5),
+            "msm": left(alignments._msm, sides(), 1, 0.5, extra=[None]),
             "soft": -found[0],
         }
         expected = {

@@ -102,14 +102,14 @@ class EditDistance(_Elastic):
 
     def _sides(self, A: SeriesBatch, B: SeriesBatch, shift: int = 0) -> tuple[Any, ...]:
         """Return A and B, divided by ``2**shift``, with deletion costs; then the first arguments of `loops.fill`."""
-        kind, parameter, costs = self._how(2.0**shift)
+        band, (kind, parameter, costs) = window_band(self.window), self._how(2.0**shift)
 
         def with_costs(side: SeriesBatch) -> SeriesBatch:
             return side if costs is None else SeriesBatch(np.column_stack([side.values, costs(side)]), side.offsets)
 
         left = with_costs(A)
         right = left if A is B else with_costs(B)
-        return left, right, kind, parameter, A.n_dims, window_band(self.window)
+        return left, right, kind, parameter, A.n_dims, band
 
 
 class ERP(EditDistance):
