@@ -81,7 +81,8 @@ def collection(X: Any, noun: str) -> Any:
         )
     ordered = hasattr(X, "__len__") and hasattr(X, "__getitem__") and not isinstance(X, Mapping | Set | range)
     if not ordered or isinstance(X, str | bytes | bytearray) or hasattr(X, "toarray") or getattr(X, "ndim", 1) == 0:
-        raise BadType(None, f"is {type(X).__name__} ({short(X)})", f"an ordered collection of {many}", "use a list")
+        remedy = "similia.sources.read_objects reads a file" if isinstance(X, str) else "use a list"
+        raise BadType(None, f"is {type(X).__name__} ({short(X)})", f"an ordered collection of {many}", remedy)
     if hasattr(getattr(X, "dtype", None), "pyarrow_dtype"):  # pandas gives Python floats, Arrow keeps float32
         return X.array.__arrow_array__()
     if getattr(X, "ndim", 1) > 1:
