@@ -171,7 +171,6 @@ def test_predict_refuses(X, error, sentence):
     [
         ([[1.0, 2.0], [3.0, 4.0, 5.0]], r"X\[1\] has the shape \(3,\), unlike X\[0\] of shape \(2,\)"),
         ([[[1.0], [1.0, 2.0]], [[1.0], [2.0]]], "X has rows of different lengths"),
-        ([{"a": 1}, {"a": 2}], "'dict'|holds {'a': 1}, expected numbers"),
     ],
 )
 def test_rows_that_are_no_vectors(estimator, X, sentence):

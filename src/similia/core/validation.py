@@ -557,11 +557,10 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
             rows = np.atleast_1d(X)
             row = next(i for i, row in enumerate(rows) if not all(map(_is_number, np.ravel(row).tolist())))
             raise BadValue(row, "holds a number too large for float64", "finite numbers", collection=name) from error
-        except (TypeError, ValueError) as error:  # a string that is not a number, or a dict
+        except ValueError as error:  # a string that is not a number; scikit-learn's checks want TypeErrors unchanged
             found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
             remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
-            kind = BadType if isinstance(error, TypeError) else BadValue
-            raise kind(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
+            raise BadValue(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
     if X.ndim != 2:
         raise not_2d(name, X.shape)
     if X.shape[0] == 0:
