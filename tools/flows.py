@@ -31,7 +31,7 @@ def travelled(call: Callable[[], Any]) -> tuple[set[str], Counter[tuple[str, str
         here = frame.f_code.co_filename
         if event != "call" or not here.startswith(PACKAGE):
             return
-        above = frame.f_back
+        above = frame.f_back or sys._getframe(1)  # numba's frame of a compiled function has no frame above it
         while above is not None and not above.f_code.co_filename.startswith(PACKAGE):
             above = above.f_back
         files.add(here)
