@@ -77,7 +77,7 @@ def _are_trials(value: Any, sizes: Sizes) -> bool:
     trials_=_are_trials,
 )  # fmt: skip
 class SimilaritySearch(BaseEstimator):
-    """Find the objects most similar to a query: encode it, find the nearest codes, compare these candidates exactly.
+    """Find the objects most similar to a query: find candidates by their codes, then compare the candidates exactly.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class SimilaritySearch(BaseEstimator):
         The objects in the order of `ids_`; the method `objects` returns them by id. None if `rerank` is None or
         "projected", unless `encoder` is a `FeatureIndex`.
     vectors_ : ndarray of float32, shape (n, n_features), or None
-        The vectors of length 1 for ``rerank="projected"``, otherwise None.
+        The vectors that ``rerank="projected"`` compares, scaled to length 1; None for any other `rerank`.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class SimilaritySearch(BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the encoder, and replace all objects of the search by these.
+        """Fit the encoder, and replace all objects of the search with the objects of `X`.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class SimilaritySearch(BaseEstimator):
         X, n_neighbors, metric, objects
             As for `recall`.
         n_candidates : sequence of int, default=(10, 20, 50, 100, 200, 400)
-            Numbers of candidates to try; those below `n_neighbors` are left out.
+            Numbers of candidates to try; numbers below `n_neighbors` are left out.
 
         Returns
         -------
@@ -401,9 +401,9 @@ class SimilaritySearch(BaseEstimator):
             New or empty; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
             Whether to replace an existing search; if writing fails, the old one stays. Two kinds of search are never
-            replaced: one made by the command ``similia index``, since it would lose its record of the files that were
-            added, and one to which ``similia.search.on_disk.SearchFolder`` added objects with names, since it would
-            lose these names.
+            replaced: a search made by the command ``similia index``, because the record of the files that were added
+            would be lost; and a search to which ``similia.search.on_disk.SearchFolder`` added objects with names,
+            because these names would be lost.
         """
         from similia.search.on_disk import save_search
 
