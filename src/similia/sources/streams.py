@@ -401,7 +401,7 @@ def open_stream(
     max_bytes: int = 2**26,
     **options: Any,
 ) -> ObjectStream:
-    r"""Open a file or an iterable to be read in chunks of objects.
+    r"""Open a file or an iterable, to read its objects in chunks.
 
     Parameters
     ----------
@@ -438,7 +438,7 @@ def open_stream(
         If the ending of the file is unknown or contradicts its contents; if a column is missing, ambiguous or of the
         wrong type; or if an option does not apply to the source.
     TypeError
-        If `source` is neither a path nor an iterable (sets and dicts are refused, too), or the first item of an
+        If `source` is neither a path nor an iterable (sets and dicts are refused, too), or if the first item of an
         iterable is not one of the objects above.
 
     Examples
