@@ -46,7 +46,7 @@ def write_clusters(
     cluster from all other clusters, such as substrings, subgraphs or stretches of time; the function
     `similia.explanations.explain_classes` finds these parts.
 
-    Stretches of time are drawn over the medoid. Objects that `similia.HDBSCAN` takes for noise are counted and shown on
+    Stretches of time are drawn over the medoid. Objects that `similia.HDBSCAN` labels as noise are counted and shown on
     the map, but form no cluster.
 
     Parameters
