@@ -42,7 +42,7 @@ def write_map(
     model : SimilarityMap
         The map. If it is not fitted, a copy of it is fitted to the objects on the page.
     X : collection of n objects
-        Objects in any form that the similarity of the map takes.
+        Objects in any form that the similarity of the map accepts.
     color : array-like of n labels or numbers, optional
         Labels or numbers that the colours show. Booleans, text, and integers with at most 20 different values are
         classes; other numbers are shown on a colour scale. There is one exception: if every text is a number, such as

@@ -668,7 +668,7 @@ def write_report(
         model is not fitted, a copy of it is fitted to the objects on the page. If `model` is a fitted parameter search,
         the report shows the model that the search chose.
     X : collection of n objects
-        Objects in any form that the model takes.
+        Objects in any form that the model accepts.
     y : array-like of n labels or numbers, optional
         Targets. Without them, the page has no scores.
     path : str, path or text file, default="report.html"

@@ -155,7 +155,7 @@ class Duplicates:
         Returns
         -------
         Checked
-            A named tuple. `n_true` is the number of near-duplicates of the drawn objects, and `n_found` how many of
+            A named tuple. `n_true` is the number of near-duplicates of the drawn objects, and `n_found` is how many of
             these were found. `recall` is ``n_found / n_true``, with a 95 % interval from `low` to `high`. `n_checked`
             is the number of objects drawn.
 

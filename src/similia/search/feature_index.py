@@ -426,9 +426,9 @@ class FeatureIndex(BaseEstimator):
     Notes
     -----
     Neighbours are ordered by distance, then by id. They do not depend on the order in which objects were added, on
-    threads or on ``config(max_memory=...)``. If all features are integers, distances equal those computed from the
-    kernel, bit for bit. Memory: 10 bytes for each feature of each object if features are integers below 256, otherwise
-    20.
+    threads or on ``config(max_memory=...)``. If all features are integers, the distances equal, bit for bit, the
+    distances computed from the kernel. Memory: 10 bytes for each feature of each object if features are integers below
+    256, otherwise 20 bytes.
 
     References
     ----------
@@ -464,7 +464,7 @@ class FeatureIndex(BaseEstimator):
         y : None
             Ignored.
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0; by default 0 to n - 1.
+            Ids of the objects: distinct and >= 0; by default 0 to n - 1.
         """
         return self.emptied(X)._append(self._counted(X), ids)
 
@@ -477,7 +477,8 @@ class FeatureIndex(BaseEstimator):
         ----------
         X : collection of n objects
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
+            Ids of the objects: distinct, >= 0, and not yet in the index. By default, they continue after the largest id
+            ever used.
         """
         check_fitted(self, "kernel_")
         return self._append(self._counted(X), ids)

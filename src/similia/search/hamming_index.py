@@ -164,7 +164,7 @@ class HammingIndex(BaseEstimator):
             Packed bits. A read-only array, such as a memory map, is not copied and must not change later; any other
             array is copied.
         ids : int array of shape (n,), optional
-            Distinct, >= 0; by default 0 to n - 1.
+            Ids of the codes: distinct and >= 0; by default 0 to n - 1.
         """
         self._check_parameters()
         if is_lazy(codes):
@@ -191,7 +191,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes to the index; it need not be fitted.
+        """Add codes to the index, which need not be fitted.
 
         An index of kind "ivf" that is not fitted learns its cells, the groups of similar codes, at the next search.
 
@@ -200,7 +200,8 @@ class HammingIndex(BaseEstimator):
         codes : uint8 array of shape (n, n_bits // 8)
             Packed bits; they are copied.
         ids : int array of shape (n,), optional
-            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
+            Ids of the codes: distinct, >= 0, and not yet in the index. By default, they continue after the largest id
+            ever used.
         """
         new = not self.__sklearn_is_fitted__()
         if new:

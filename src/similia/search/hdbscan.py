@@ -126,7 +126,7 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         Number of training objects in each cluster.
     medoid_indices_ : ndarray of int64, shape (n_clusters,)
         Position of the medoid of each cluster in the training objects: the member with the least sum of distances to
-        all members or, in a cluster of more than 256, to 256 random ones.
+        all members or, in a cluster of more than 256 members, to 256 random members.
     medoids_ : collection of n_clusters objects
         The medoids, converted for the similarity, for example to a `similia.objects.StringBatch`.
     radii_ : ndarray of float64, shape (n_clusters,)

@@ -189,7 +189,7 @@ class SearchFolder:
         X : collection of n objects
         names : sequence of str, length n, optional
         ids : array-like of int, shape (n,), optional
-            Distinct and not in use; by default they continue after the largest id ever used.
+            Ids of the objects: distinct and not yet in use. By default, they continue after the largest id ever used.
         progress : dict, optional
             JSON-serialisable state of a run; it replaces ``store.progress`` in the same step.
         """

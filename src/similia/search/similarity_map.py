@@ -87,8 +87,8 @@ class SimilarityMap(ComparesObjects, Transformer):
         How objects are placed. "landmarks" compares all objects with only a few of them, the landmarks, so its cost is
         linear in the number of objects. For a kernel, the map is PCA of the vectors of `similia.Nystroem` (approximate
         kernel PCA); for a distance, it is landmark multidimensional scaling. "neighbours" starts from the landmark map
-        and refines it with UMAP on the graph of nearest neighbours (`similia.search.knn_graph`); it needs
-        ``pip install 'similia[maps]'``.
+        and refines it with UMAP on the graph of nearest neighbours (`similia.search.knn_graph`); this method needs
+        umap-learn (``pip install 'similia[maps]'``).
     n_landmarks : int, default=300
         Number of landmarks: training objects, drawn at random, with which all objects are compared. If there are fewer
         training objects, all of them are landmarks.
@@ -102,12 +102,12 @@ class SimilarityMap(ComparesObjects, Transformer):
     embedding_ : ndarray of float64, shape (n, 2)
         Coordinates of the training objects.
     trustworthiness_ : float
-        Extent to which neighbours on the map are true neighbours: 1 if all are, about 0.5 for a random map. It is the
-        mean over at most 500 training objects (100 if there are 10,000 or more), each compared with all others. The 10
-        nearest count as neighbours, or fewer if there are fewer than 21 objects.
+        Extent to which neighbours on the map are true neighbours: 1 if all of them are, about 0.5 for a random map. It
+        is the mean over at most 500 training objects (100 if there are 10,000 or more), each compared with all others.
+        The 10 nearest count as neighbours, or fewer if there are fewer than 21 objects.
     continuity_ : float
-        Extent to which true neighbours are neighbours on the map: 1 if all are, about 0.5 for a random map. It is
-        measured on the same objects as `trustworthiness_`.
+        Extent to which true neighbours are neighbours on the map: 1 if all of them are, about 0.5 for a random map. It
+        is measured on the same objects as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
         For a kernel, the share of the variance of the vectors that each axis of the landmark map explains. For a
         distance, each axis belongs to one of the two largest eigenvalues of multidimensional scaling, and its share is
@@ -124,8 +124,8 @@ class SimilarityMap(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if a parameter is invalid; if `similarity` is a plain function; or if all its values among the
-        landmarks are 0.
+        In `fit`, if a parameter is invalid; if `similarity` is a plain function; or if all values of `similarity` among
+        the landmarks are 0.
     ImportError
         In `fit`, if method is "neighbours" and umap-learn is not installed.
 

@@ -166,7 +166,7 @@ class SimilaritySearch(BaseEstimator):
         y : array-like, optional
             Passed to the encoder.
         ids : array-like of int, shape (n,), optional
-            Distinct; 0, 1, 2, ... by default.
+            Ids of the objects: distinct; by default 0 to n - 1.
         """
         metric = self._check()
         if is_lazy(X):
@@ -212,7 +212,7 @@ class SimilaritySearch(BaseEstimator):
         ----------
         X : collection of n objects
         ids : array-like of int, shape (n,), optional
-            Distinct, not in use; by default they continue after the largest id ever used.
+            Ids of the objects: distinct and not yet in use. By default, they continue after the largest id ever used.
         """
         self._check_ready()
         at_least_one(X)
@@ -333,12 +333,12 @@ class SimilaritySearch(BaseEstimator):
         return in_blocks(X, within, return_distance or return_similarity)
 
     def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
-        """Measure the share of true neighbours that the search finds, and the time that it takes.
+        """Measure the share of true neighbours that the search finds, and the time per query.
 
         Parameters
         ----------
         X : collection of q objects
-            Queries. With a hundred of them, the standard error of the recall is a few percent.
+            Queries. With a hundred queries, the standard error of the recall is a few percent.
         n_neighbors : int, default=10
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
@@ -348,7 +348,7 @@ class SimilaritySearch(BaseEstimator):
             ``similia.kernels.Cosine("projection")`` or ``similia.distances.FromFunction(scipy.spatial.distance.cdist,
             pairwise=True)``.
         objects : collection of n objects, optional
-            The objects in the order they were added; required if the search keeps none (`objects_` is None).
+            The objects in the order they were added; required if the search keeps no objects (`objects_` is None).
 
         Returns
         -------
@@ -398,7 +398,7 @@ class SimilaritySearch(BaseEstimator):
         Parameters
         ----------
         folder : str or path
-            New or empty; with `overwrite`, also a folder that holds a search.
+            A new or empty folder; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
             Whether to replace an existing search; if writing fails, the old one stays. Two kinds of search are never
             replaced: a search made by the command ``similia index``, because the record of the files that were added

@@ -75,8 +75,8 @@ class VectorIndex(BaseEstimator):
     bits : {1, 2, 4, 8}, default=4
         Bits for each coordinate.
     normalize : bool, default=False
-        Whether to scale vectors to length 1 first. The order of neighbours is then that of their cosines, and the
-        distance is ``sqrt(2 - 2 cosine)``.
+        Whether to scale vectors to length 1 first. Neighbours are then ordered by cosine, and the distance is
+        ``sqrt(2 - 2 cosine)``.
     random_state : int, numpy generator or None, default=None
         Seed of the rotation.
 
@@ -106,8 +106,9 @@ class VectorIndex(BaseEstimator):
 
     .. math:: 2 \|x - c\| \|q - c\| \sqrt{(1 - r^2) / (r^2 (D - 1))},
 
-    where r is the cosine of w and the rotated x - c: on average 0.80, 0.94, 0.994 and 0.99997 with 1, 2, 4 and 8 bits.
-    The estimate lies within three standard deviations for nearly all pairs.
+    where r is the cosine of the angle between w and the rotated x - c. On average, r is 0.80 with 1 bit, 0.94 with 2
+    bits, 0.994 with 4 bits and 0.99997 with 8 bits. The estimate lies within three standard deviations for nearly all
+    pairs.
 
     Each vector takes ``n_coordinates * bits / 8 + 16`` bytes of memory, of which 8 hold its id. Neighbours are ordered
     by estimated distance, then by id. Once the index is fitted, codes and neighbours are the same on every processor;
@@ -146,12 +147,12 @@ class VectorIndex(BaseEstimator):
         Parameters
         ----------
         X : array-like of float, shape (n, n_features), Dask collection or Source of vectors
-            A Dask array, bag or data frame is read in blocks, two or three times; so is a `similia.sources.Source`,
-            such as `similia.sources.open_objects` returns. The result is the same as for the vectors in memory.
+            A Dask array, bag or data frame, or a `similia.sources.Source` (see `similia.sources.open_objects`), is read
+            in blocks, two or three times. The result is the same as for the vectors in memory.
         y : None
             Ignored.
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0; by default 0 to n - 1.
+            Ids of the vectors: distinct and >= 0; by default 0 to n - 1.
         """
         self.emptied(X)
         return self._append(self.encode(X), ids)
@@ -167,7 +168,8 @@ class VectorIndex(BaseEstimator):
         X : array-like of float, shape (n, n_features), Dask collection or Source of vectors
             A Dask collection or a source is read once, in blocks.
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
+            Ids of the vectors: distinct, >= 0, and not yet in the index. By default, they continue after the largest id
+            ever used.
         """
         return self._append(self.encode(X), ids)
 
@@ -223,7 +225,7 @@ class VectorIndex(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            One array for each query, ordered as in `kneighbors`; only `ids` unless `return_distance`.
+            One array for each query, ordered as in `kneighbors`. Without `return_distance`, only `ids` is returned.
         """
         now, radius = present(self), check_radius(radius)
         queries = now._centred(X)

@@ -91,7 +91,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
         - a file that `open_stream` reads, or a ``.ts`` file;
         - an ``.npz`` file: the objects are in the array ``X``, ``x`` or ``data``, or in the only array that does not
           hold the labels; the labels, if any, are in ``y``, ``label``, ``labels`` or ``target``;
-        - a folder or zip in the TUDataset format;
+        - a folder or zip file of graphs in the TUDataset format;
         - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series. The rows of each
           file are time points, and its columns are channels. If all files are in subfolders, the names of the
           subfolders are the labels.

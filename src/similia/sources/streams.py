@@ -410,7 +410,7 @@ def open_stream(
 
         - a file of sequences: FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``) or FASTQ (``.fq``, ``.fastq``);
         - a table: ``.csv``, ``.tsv``, ``.tab`` or ``.parquet``;
-        - lines of text (``.txt``), each of which is a string;
+        - text (``.txt``), in which each non-empty line is a string;
         - molecules: ``.sdf``, or ``.smi`` with a SMILES and, optionally, a name on each line;
         - a ``.npy`` file of numbers, shape (n, n_features);
         - an iterable of strings, series (arrays), graphs or batches of `similia.objects`; a generator can be read only
