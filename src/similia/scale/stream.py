@@ -176,9 +176,9 @@ def predict_stream(
         place of ``row``, so that predictions can be joined with the table.
     scores : bool, default=False
         Whether to add a column for each class (in JSON, one field ``scores`` for all classes). Each column holds the
-        probability of its class or, if the model has no ``predict_proba``, the decision value. With two classes, the
-        second one gets the decision value, and the first one its negative. Scores are rounded to six significant
-        digits.
+        probability of its class or, if the model has no ``predict_proba``, the decision value. If there are two
+        classes, the column of the second class holds the decision value, and the column of the first class holds its
+        negative. Scores are rounded to six significant digits.
     coverage : float, optional
         Probability, such as 0.9, for which to write prediction sets or intervals. For a `ConformalClassifier`, the
         column ``set`` is added: the labels of a set that contains the true label with this probability, separated by
