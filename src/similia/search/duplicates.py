@@ -117,7 +117,7 @@ class Duplicates:
         Estimated share of all pairs of near-duplicates that were found; 1.0 if all pairs were compared, NaN if the
         share cannot be estimated, for example because no pair was found.
     similarity : kernel or distance
-        The parameter `similarity` of `near_duplicates`.
+        The parameter `similarity` of `near_duplicates`, with settings such as ``gamma="median"`` replaced by numbers.
     threshold : float
         The parameter `threshold` of `near_duplicates`.
     relative : bool
