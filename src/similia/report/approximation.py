@@ -40,8 +40,9 @@ class ApproximationErrorDisplay(Display):
     sizes : ndarray of int, shape (n_sizes,)
         Numbers of landmarks or of random features.
     errors : ndarray of float, shape (n_sizes,)
-        Error for each number: ||K - approximation||_F / ||K||_F, where K is the exact kernel matrix of the objects. For
-        random features, K is not computed; the error is estimated from the variance of the features.
+        Error for each number: ``||K - approximation|| / ||K||``, where K is the exact kernel matrix of the objects, and
+        the norm is the square root of the sum of squared entries. For random features, K is not computed; the error is
+        estimated from the variance of the features.
     of : str
         What `sizes` counts: "landmarks" or "random features".
     against : str
@@ -88,8 +89,8 @@ class ApproximationErrorDisplay(Display):
         y : ignored
             Not used; present for a uniform interface.
         sizes : sequence of int, optional
-            Numbers of landmarks (at most those of the model) or features; by default, at most eight in an
-            approximately geometric sequence.
+            Numbers of landmarks or of random features, none larger than the number that the model has; by default, at
+            most eight numbers in an approximately geometric sequence.
         max_objects : int, default=400
             Maximum number of objects. If there are more, a random sample is used, because the kernel is computed for
             all pairs.

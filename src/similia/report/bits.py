@@ -32,11 +32,14 @@ class RobustnessDisplay(Display):
 
     Parameters
     ----------
-    shares, flipped : ndarray of float, shape (n_shares,)
-        Shares of bits that were flipped in the test codes, and the accuracy at each share.
-    n_bits, shortened : ndarray, shape (n_lengths,)
-        Numbers of bits, and the accuracy at each number b, when the learner is trained and tested on only the first b
-        bits of each code.
+    shares : ndarray of float, shape (n_shares,)
+        Shares of the bits of the test codes that were flipped.
+    flipped : ndarray of float, shape (n_shares,)
+        Accuracy for each share.
+    n_bits : ndarray of int, shape (n_lengths,)
+        Numbers of bits.
+    shortened : ndarray of float, shape (n_lengths,)
+        Accuracy for each number b of bits: the learner is trained and tested on only the first b bits of each code.
     n : int
         Number of objects on which the accuracies were measured.
 
@@ -251,8 +254,8 @@ class RecallDisplay(Display):
         Raises
         ------
         ValueError
-            If k or `candidates` is empty, k exceeds the number of objects or of candidates, or neither `metric` nor the
-            search gives a kernel or distance to compare by.
+            If `k` or `candidates` is empty; if `k` exceeds the number of objects or of candidates; or if neither
+            `metric` nor the search provides a kernel or distance for the comparison.
         TypeError
             If `estimator` is not a search but, for example, a classifier.
         NotFittedError

@@ -42,11 +42,11 @@ def write_clusters(
     """Write one self-contained HTML page about the clusters of objects.
 
     The page shows the medoid of each cluster: for `similia.HDBSCAN`, the member nearest to the other members; for
-    `similia.KernelKMeans`, the object nearest to the centre. It also lists the parts that tell the members of each
-    cluster from all other clusters, such as substrings, subgraphs or stretches of time; the function
+    `similia.KernelKMeans`, the object nearest to the centre. It also lists the parts that distinguish the members of
+    each cluster from all other clusters, such as substrings, subgraphs or stretches of time; the function
     `similia.explanations.explain_classes` finds these parts.
 
-    Stretches of time are drawn over the medoid. Objects that `similia.HDBSCAN` takes for noise are counted and shown on
+    Stretches of time are drawn over the medoid. Objects that `similia.HDBSCAN` labels as noise are counted and shown on
     the map, but form no cluster.
 
     Parameters
@@ -54,7 +54,7 @@ def write_clusters(
     model : KernelKMeans or HDBSCAN
         A fitted model.
     X : collection of n objects
-        Objects in any form that the model takes, usually those to which it was fitted.
+        Objects in any form that the model accepts, usually the objects to which the model was fitted.
     y : array-like of n labels, optional
         Known classes of the objects. The page says how well the clusters agree with them; all noise counts as one
         cluster.

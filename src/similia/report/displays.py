@@ -103,7 +103,7 @@ class EmbeddingDisplay(Display):
     points : ndarray of float, shape (n, 2)
         Coordinates of the objects.
     y : ndarray, shape (n,), or None
-        Class labels. An array of dtype float holds numbers instead, which are shown on a colour scale.
+        Class labels or, if the dtype is float, numbers, which are shown on a colour scale.
     names : tuple of two str
         Names of the axes.
 
@@ -145,7 +145,7 @@ class EmbeddingDisplay(Display):
         y : array-like of n labels or numbers, optional
             Classes or targets, shown by colour.
         method : "pca" or transformer, default="pca"
-            How vectors are mapped to the plane. "pca" takes the first two principal components. Their signs are chosen
+            How vectors are mapped to the plane. "pca" uses the first two principal components. Their signs are chosen
             so that, on each axis, the coordinate of largest absolute value is positive. Or pass your own transformer,
             such as ``sklearn.manifold.TSNE(random_state=0)``.
         random_state : int, default=0

@@ -79,8 +79,8 @@ def write_duplicates(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `found` is not a `Duplicates`, or if `X` or a sequence `names` has another length than the collection that
-        `near_duplicates` searched. The length of a source or Dask collection is not checked.
+        If `found` is not a `Duplicates`, or if the length of `X` or of a sequence `names` is not that of the collection
+        that `near_duplicates` searched. The length of a source or Dask collection is not checked.
 
     Examples
     --------

@@ -42,11 +42,11 @@ def write_map(
     model : SimilarityMap
         The map. If it is not fitted, a copy of it is fitted to the objects on the page.
     X : collection of n objects
-        Objects in any form that the similarity of the map takes.
+        Objects in any form that the similarity of the map accepts.
     color : array-like of n labels or numbers, optional
-        Labels or numbers that the colours show. Integers with at most 20 different values, booleans and text are
-        classes; other numbers are shown on a colour scale. If every text is a number, texts are read as numbers.
-        With more than 20 classes, the rarest share a colour.
+        Labels or numbers that the colours show. Booleans, text, and integers with at most 20 different values are
+        classes; other numbers are shown on a colour scale. There is one exception: if every text is a number, such as
+        "1.5", the texts are read as numbers. With more than 20 classes, the rarest classes share a colour.
     path : str, path or text file, default="map.html"
         Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.

@@ -657,9 +657,9 @@ def write_report(
     """Write a report on a model and objects as one self-contained HTML page.
 
     If a section cannot be made, the page gives the reason instead. For a `ConformalClassifier` or `ConformalRegressor`,
-    a section shows the coverage of its sets or intervals: the share of objects whose label or number they contain. It
-    compares this share with the coverage asked for, over all objects and within the largest classes or within each
-    quarter of the predicted numbers.
+    a section shows the coverage of its sets or intervals: the share of objects whose label or number they contain. The
+    section compares this share with the requested coverage, over all objects, and also within each of the largest
+    classes (for a classifier) or within each quarter of the predicted numbers (for a regressor).
 
     Parameters
     ----------
@@ -668,7 +668,7 @@ def write_report(
         model is not fitted, a copy of it is fitted to the objects on the page. If `model` is a fitted parameter search,
         the report shows the model that the search chose.
     X : collection of n objects
-        Objects in any form that the model takes.
+        Objects in any form that the model accepts.
     y : array-like of n labels or numbers, optional
         Targets. Without them, the page has no scores.
     path : str, path or text file, default="report.html"
@@ -680,8 +680,8 @@ def write_report(
         Names of the objects; by default their positions in `X`.
     unseen : bool, default=False
         Whether the model was fitted without any object of `X`. If True, the predictions of the model itself are scored.
-        If False, the report cross-validates: a copy of the model, fitted to the other folds, predicts each fold. The
-        copy also refits estimators that are wrapped in scikit-learn's `FrozenEstimator`.
+        If False, the report cross-validates: each fold is predicted by a copy of the model that was fitted to the other
+        folds. The copy also refits estimators that are wrapped in scikit-learn's `FrozenEstimator`.
     cv : int, default=5
         Number of folds, at least 2; fewer are used if there are too few objects. Equal objects are in the same fold.
         Texts that share at least 80 % of their words (near copies) are also kept in the same fold, except in three
@@ -704,7 +704,7 @@ def write_report(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If there are no objects, or `y` or `names` has another length than `X`; if `unseen` is True but the model is not
+        If there are no objects; if `y` or `names` has another length than `X`; if `unseen` is True but the model is not
         fitted; if the kernel is precomputed; or if `model` neither predicts nor transforms, such as a
         `similia.SimilaritySearch`.
     FileNotFoundError

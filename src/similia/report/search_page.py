@@ -45,16 +45,16 @@ def write_search(
 
     A plot shows the recall of the search, which is the share of the true nearest neighbours that it finds, against its
     time per query. There is a point for each of several numbers of candidates (the objects that the search compares
-    with a query), and a point for the comparison with all objects. If the search was made with ``encoder="auto"``, the
-    page also shows the recall and the cost of each method of finding candidates that was tried. It ends with a few
-    queries and their nearest objects.
+    with a query), and one point for the comparison of a query with all objects. If the search was made with
+    ``encoder="auto"``, the page also shows the recall and the cost of each method of finding candidates that was tried.
+    It ends with a few queries and their nearest objects.
 
     Parameters
     ----------
     search : SimilaritySearch
         A fitted search that holds objects.
     X : collection of q objects
-        Queries, preferably objects that are not in the search, because an object that is in it finds itself.
+        Queries, preferably objects that are not in the search, because an object in the search finds itself.
     path : str, path or text file, default="search.html"
         Destination. An existing file is replaced only when the page is complete. An open text file, such as
         `io.StringIO`, is written at its current position.

@@ -23,9 +23,10 @@ class ShardedIndex(BaseEstimator):
     """Find the codes (rows of packed bits) in a Dask array that differ from a query in the fewest bits.
 
     Each block of rows of the array becomes a shard, which is an index of its own. Every shard returns its k codes
-    nearest to a query. The merged results are ordered by distance, then id, and equal those of one exact `HammingIndex`
-    of all codes. On a cluster, shards stay in the memory of the workers; if a worker dies, Dask recomputes its codes
-    and rebuilds its shards. To keep codes after the cluster ends, write an index with ``similia index build``.
+    nearest to a query. The merged results are ordered by distance, then id; they equal the results of one exact
+    `HammingIndex` of all codes. On a cluster, shards stay in the memory of the workers; if a worker dies, Dask
+    recomputes its codes and rebuilds its shards. To keep codes after the cluster ends, write an index with
+    ``similia index build``.
 
     Parameters
     ----------

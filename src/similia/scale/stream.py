@@ -86,7 +86,7 @@ def encode_stream(
     encoder: Any, source: Objects, output: str | os.PathLike[str], *, text: str | int | None = None, chunk: int = CHUNK,
     workers: Any = None, progress: Progress | None = None,
 ) -> int:  # fmt: skip
-    """Write the codes or vectors of a source of objects to a ``.npy`` file, in constant memory.
+    """Encode the objects of a source, and write the codes or vectors to a ``.npy`` file, in constant memory.
 
     To resume an interrupted run, even one that the command ``similia encode`` began, call `encode_stream` again with
     the same source file, encoder and `output`. The file `output` appears when it is complete; until then, the folder
@@ -99,8 +99,8 @@ def encode_stream(
     source : path, iterable or Dask collection
         The objects, or a file of objects that `similia.sources.read_objects` can read. A file in a format that
         `similia.sources.open_stream` does not read is read into memory as a whole. A run over an iterable, such as a
-        generator, cannot resume. Arrays in an iterable are read as the kind of objects to which the encoder was fitted:
-        series, sets or vectors. To set further options for reading, pass the result of `open_stream`.
+        generator, cannot be resumed. Arrays in an iterable are read as the kind of objects to which the encoder was
+        fitted: series, sets or vectors. To set further options for reading, pass the result of `open_stream`.
     output : path
         The ``.npy`` file.
     text : str or int, optional
@@ -111,8 +111,9 @@ def encode_stream(
         Maximum number of objects that are read, encoded and written together; ``similia.config(max_memory=...)`` may
         lower it.
     workers : None, int, str or distributed.Client, optional
-        None for this process; an int starts that many processes on this machine; a str is the address of a Dask
-        scheduler, such as ``"tcp://10.0.0.1:8786"``.
+        Where to encode. None: in this process. An int: in this number of new processes on this machine. A str: on a
+        Dask cluster, given by the address of its scheduler, such as ``"tcp://10.0.0.1:8786"``. A Client: on the cluster
+        of this client.
     progress : Progress, optional
         Object whose methods are called as the run proceeds, an instance of ``similia.scale.stream.Progress``.
 
@@ -174,17 +175,18 @@ def predict_stream(
         If the source is a table, the column that identifies its rows. This column is written, under its own name, in
         place of ``row``, so that predictions can be joined with the table.
     scores : bool, default=False
-        Whether to add a column for each class (in JSON, one field ``scores`` for all). It holds the probability of the
-        class or, if the model has no ``predict_proba``, the decision value. With two classes, the second one gets the
-        decision value, and the first one its negative. Scores are rounded to six significant digits.
+        Whether to add a column for each class (in JSON, one field ``scores`` for all classes). Each column holds the
+        probability of its class or, if the model has no ``predict_proba``, the decision value. If there are two
+        classes, the column of the second class holds the decision value, and the column of the first class holds its
+        negative. Scores are rounded to six significant digits.
     coverage : float, optional
-        If given, sets of labels or intervals are written that contain the true label or number with this probability.
-        A `ConformalClassifier` adds the column ``set``: the labels of the prediction set, separated by " | " (a list
-        in JSON). A `ConformalRegressor` or `GaussianProcessRegressor` adds ``low`` and ``high``: the ends of the
-        interval.
+        Probability, such as 0.9, for which to write prediction sets or intervals. For a `ConformalClassifier`, the
+        column ``set`` is added: the labels of a set that contains the true label with this probability, separated by
+        " | " (a list in JSON). For a `ConformalRegressor` or `GaussianProcessRegressor`, the columns ``low`` and
+        ``high`` are added: the ends of an interval that contains the true number with this probability.
     std : bool, default=False
         Whether to add the column ``std``, with the standard deviation that the model predicts, rounded to six
-        significant digits. The model must be one whose ``predict`` takes ``return_std``, such as
+        significant digits. The method ``predict`` of the model must accept ``return_std``, as in
         `GaussianProcessRegressor`.
     chunk : int, default=10_000
     workers : None, int, str or distributed.Client, optional

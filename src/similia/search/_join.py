@@ -76,10 +76,12 @@ class Checked(NamedTuple):
     recall : float
         ``n_found / n_true``, or NaN if the objects have no near-duplicates.
     low, high : float
-        Ends of the 95 % interval of the recall: Wilson's, for as many independent pairs as objects have near-duplicates
-        (the pairs of one object are found or missed together).
-    n_found, n_true : int
-        Near-duplicates of the objects that were found, and all of them.
+        Ends of the 95 % interval of the recall, by Wilson's formula. Because the pairs of one object are often found or
+        missed together, each object that has near-duplicates counts as one observation.
+    n_found : int
+        Number of near-duplicates of the objects that were found.
+    n_true : int
+        Number of all near-duplicates of the objects.
     n_checked : int
         Number of objects that were compared with all others.
     """

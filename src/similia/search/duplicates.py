@@ -107,19 +107,21 @@ class Duplicates:
     Attributes
     ----------
     pairs : ndarray of int64, shape (m, 2)
-        Positions of the two objects of each pair, the smaller first. The rows are sorted.
+        Positions of the two objects of each pair, the smaller position first. The rows are sorted.
     values : ndarray of float64, shape (m,)
         The similarity (or distance) of each pair.
     groups : ndarray of int64, shape (n,)
         For each object, the smallest position of an object in its group. Two objects are in one group if a chain of
         pairs connects them; an object without near-duplicates is a group of its own.
     recall : float
-        Estimated share of all pairs of near-duplicates that were found; 1.0 if all pairs were compared, NaN if it
-        cannot be estimated, for example because no pair was found.
+        Estimated share of all pairs of near-duplicates that were found; 1.0 if all pairs were compared, NaN if the
+        share cannot be estimated, for example because no pair was found.
     similarity : kernel or distance
+        The parameter `similarity` of `near_duplicates`, with settings such as ``gamma="median"`` replaced by numbers.
     threshold : float
+        The parameter `threshold` of `near_duplicates`.
     relative : bool
-        Parameters of `near_duplicates`, by which objects were compared.
+        The parameter `relative` of `near_duplicates`.
     method : {"exact", "hashes", "neighbours"}
         How pairs were found; see `near_duplicates`.
     """
@@ -135,7 +137,7 @@ class Duplicates:
 
     @property
     def kept(self) -> Index:
-        """Positions of the first object of each group, ascending: the collection without its near-duplicates."""
+        """Positions of the first object of each group, ascending; keep only these to remove near-duplicates."""
         return np.unique(self.groups)
 
     def check(self, X: Any, n_checked: int = 100, random_state: Any = None) -> Checked:
@@ -143,7 +145,7 @@ class Duplicates:
 
         Parameters
         ----------
-        X : collection of n objects, or a source or Dask collection of them
+        X : collection of n objects, Source or Dask collection
             The objects that `near_duplicates` searched.
         n_checked : int, default=100
             Number of objects drawn; each is compared with n - 1 others.
@@ -153,7 +155,7 @@ class Duplicates:
         Returns
         -------
         Checked
-            A named tuple. `n_true` is the number of near-duplicates of the drawn objects, and `n_found` how many of
+            A named tuple. `n_true` is the number of near-duplicates of the drawn objects, and `n_found` is how many of
             these were found. `recall` is ``n_found / n_true``, with a 95 % interval from `low` to `high`. `n_checked`
             is the number of objects drawn.
 
@@ -201,58 +203,62 @@ def near_duplicates(
     ----------
     X : collection of n objects, Source or Dask collection
         A `similia.sources.Source` (see `similia.sources.open_objects`) or a Dask collection is read in chunks, with the
-        same result as for objects in memory, whatever the similarity and method. Only parameters that objects decide,
-        such as ``RBF(gamma="median")``, then come from a sample of 1,024 objects. Memory is bounded by
-        ``config(max_memory=...)``, plus a few whole numbers for each object and for each pair found.
+        same result as for objects in memory, whatever the similarity and method. There is one exception: settings of
+        the similarity that are estimated from the objects, such as ``RBF(gamma="median")``, are estimated from a sample
+        of 1,024 objects. Memory is bounded by ``config(max_memory=...)``, plus a few whole numbers for each object and
+        for each pair found.
     similarity : kernel or distance of similia
         The fast method "hashes" works for ``MinMax(kernel)`` (Jaccard, Tanimoto), `similia.distances.Levenshtein`, and
         cosines of features (`similia.kernels.Cosine`, ``Normalized(kernel)``, kernels with ``normalize=True``).
     threshold : float
-        For a kernel, the least value of a pair to return; for a distance, the largest. An asymmetric distance is
-        measured from the earlier object to the later one.
+        For a kernel, the smallest value of the pairs to return; for a distance, the largest value. An asymmetric
+        distance is measured from the earlier object to the later one.
     relative : bool, default=False
-        For `Levenshtein`: whether the threshold is a share of the length of the longer string, such as 0.1 for one
-        edit in ten letters.
+        For `Levenshtein`: whether `threshold` is a share of the length of the longer string, such as 0.1 for one edit
+        in ten letters.
     method : {"auto", "exact", "hashes", "neighbours"}, default="auto"
         "exact" compares all pairs. "hashes" compares only objects that share a hash key, made by `similia.MinHash` or
-        from signs of random projections. "neighbours" works for any similarity and compares each object with the 100
-        whose codes of 256 bits are nearest to its own. If this misses too many pairs of a sample, the objects of each
-        group are also compared with each other. "auto" takes "exact" for up to 2,000 objects; beyond, "hashes" if it
-        works for the similarity, otherwise "neighbours".
+        from signs of random projections. "neighbours" works for any similarity. It makes a code of 256 bits for each
+        object, compares each object with the 100 objects whose codes are nearest, and measures the share of pairs found
+        on a sample. If this share is below `recall`, the pairs found so far are joined into groups, and the objects of
+        a group are compared with each other (for at most 200 n pairs in all). "auto" uses "exact" for up to 2,000
+        objects. For more objects, it uses "hashes" if this method works for the similarity, otherwise "neighbours".
     recall : float, default=0.98
-        Required share of pairs found, below 1. For "hashes": the probability of finding a pair exactly at the
-        threshold; more similar pairs are found with a higher probability. For "neighbours": the share measured on a
-        sample.
+        Required share of pairs found, below 1. For "hashes": the probability of finding a pair whose value equals the
+        threshold; more similar pairs are found with a higher probability. For "neighbours": the share of pairs found,
+        measured on a sample of objects.
     random_state : int, numpy generator or None, default=None
         Source of randomness. An integer makes results the same for any number of threads and any
         ``config(max_memory=...)``.
     folder : path, optional
-        For a source: folder for intermediate results, new or empty; by default, a temporary folder. An interrupted run
-        resumes if you call `near_duplicates` again with the same source, parameters and folder; with other parameters,
-        it begins anew, and the former results in the folder are deleted. A source of at most 2,000 objects is read into
-        memory if `method` is "auto", and nothing is written. For each object, the folder holds 1 byte per hash, 8 per
-        band (a group of hashes) and 17 more; for "neighbours", 48 bytes and about 1,600 for candidates. Other
-        candidates, and the pairs, take further space.
+        For a source or Dask collection: folder for intermediate results, new or empty; by default, a temporary folder.
+        An interrupted run resumes if you call `near_duplicates` again with the same source, parameters and folder; with
+        other parameters, it begins anew, and the former results in the folder are deleted. A source of at most 2,000
+        objects is read into memory if `method` is "auto", and nothing is written. Size of the folder with "hashes": for
+        each object, 1 byte per hash, 8 bytes per band (a group of hashes) and 17 more bytes; for each pair that is
+        compared, 16 bytes. With "neighbours": for each object, 48 bytes for its code and about 1,600 bytes for the
+        objects with which it is compared. With either method, each pair found takes another 24 bytes.
 
     Returns
     -------
     Duplicates
         The pairs, their values, the groups that they form, and the estimated recall. An object without near-duplicates
-        is a group of its own. ``kept`` holds the position of the first object of each group. Keep only these objects to
-        remove near-duplicates. The values are exact, so every pair returned is a near-duplicate.
+        is a group of its own. The property ``kept`` of the result holds the position of the first object of each group;
+        keep only these objects to remove near-duplicates. The values are exact, so every pair returned is a
+        near-duplicate.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, `folder` holds files that `near_duplicates` did not write, or there are more
-        than 2**27 pairs.
+        If a parameter is out of range, if `folder` holds files that `near_duplicates` did not write, or if more than
+        2**27 pairs are found.
     OSError
         If the disk is full; `folder` keeps the finished part.
 
     Warns
     -----
     UserWarning
-        If "hashes" or "neighbours" cannot reach `recall`; it then finds as many pairs as it can.
+        If "hashes" or "neighbours" cannot reach `recall`; the method then finds as many pairs as it can.
 
     Examples
     --------

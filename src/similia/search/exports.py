@@ -42,7 +42,7 @@ def to_pgvector(codes: Codes) -> Iterator[str]:
         SELECT id, code <~> B'0101...' AS distance FROM items ORDER BY distance, id LIMIT 10;
         CREATE INDEX ON items USING hnsw (code bit_hamming_ops);
 
-    With the index, order by ``code <~> B'0101...'`` only.
+    To use the index, order by ``code <~> B'0101...'`` only.
 
     Parameters
     ----------

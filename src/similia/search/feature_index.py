@@ -395,22 +395,22 @@ def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
 class FeatureIndex(BaseEstimator):
     r"""Find the nearest objects exactly, with an inverted index of the features of a kernel, such as substrings.
 
-    The distance is that of the kernel k, :math:`\sqrt{k(x, x) + k(y, y) - 2 k(x, y)}`. For each feature, the index
-    holds a list of the objects that have it. A query reads the lists of its own features. Lower bounds of the
-    distances, computed from the features, let it skip most of the objects that are too far away. Often it also skips
-    the longest lists, which belong to frequent features. The cost therefore grows with the number of objects that share
-    the rarer features of the query.
+    The distance between objects x and y is defined by the kernel k: :math:`\sqrt{k(x, x) + k(y, y) - 2 k(x, y)}`. For
+    each feature, the index holds a list of the objects that have it. A query reads the lists of its own features. The
+    index computes lower bounds of the distances from the features, and so skips most of the objects that are too far
+    away. Often it also skips the longest lists, which belong to frequent features. The cost therefore grows with the
+    number of objects that share the rarer features of the query.
 
-    A `SimilaritySearch` can use a `FeatureIndex` as its `encoder`. The search then takes the objects nearest by their
-    features as candidates, and sorts the candidates by any kernel or distance.
+    A `SimilaritySearch` can use a `FeatureIndex` as its `encoder`. The candidates of the search are then the objects
+    with the nearest features; any kernel or distance can sort these candidates.
 
     Parameters
     ----------
     kernel : kernel with explicit, non-negative features
-        ``MinMax(counts)`` for the generalised Jaccard similarity (`similia.kernels.MinMax`), where ``counts`` is a
-        kernel that counts substructures, such as ``Spectrum(3)``. ``MinMax()`` for the Tanimoto similarity of
-        fingerprints, which are rows of a matrix of 0 and 1. Other choices are ``Intersection(counts)``, or ``counts``
-        itself, such as ``Spectrum(3, normalize=True)`` for the cosine.
+        ``MinMax(counts)`` is the generalised Jaccard similarity (`similia.kernels.MinMax`), where ``counts`` is a
+        kernel that counts substructures, such as ``Spectrum(3)``. ``MinMax()`` is the Tanimoto similarity of
+        fingerprints, which are rows of a matrix of 0 and 1. Other choices are ``Intersection(counts)`` and ``counts``
+        itself; for example, ``Spectrum(3, normalize=True)`` is the cosine of the counts.
 
     Attributes
     ----------
@@ -421,13 +421,14 @@ class FeatureIndex(BaseEstimator):
 
     See Also
     --------
-    HammingIndex : Packed bits, by Hamming distance.
+    HammingIndex : Nearest packed bits by Hamming or Jaccard distance.
 
     Notes
     -----
-    Neighbours are ordered by distance, then by id, and do not depend on the order of adding, on threads or on
-    ``config(max_memory=...)``. If all features are integers, distances equal those computed from the kernel, bit for
-    bit. Memory: 10 bytes for each feature of each object if features are integers below 256, otherwise 20.
+    Neighbours are ordered by distance, then by id. They do not depend on the order in which objects were added, on
+    threads or on ``config(max_memory=...)``. If all features are integers, the distances equal, bit for bit, the
+    distances computed from the kernel. Memory: 10 bytes for each feature of each object if features are integers below
+    256, otherwise 20 bytes.
 
     References
     ----------
@@ -455,7 +456,7 @@ class FeatureIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Replace the contents of the index by these objects.
+        """Replace the contents of the index with the objects of `X`.
 
         Parameters
         ----------
@@ -463,7 +464,7 @@ class FeatureIndex(BaseEstimator):
         y : None
             Ignored.
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0; by default 0 to n - 1.
+            Ids of the objects: distinct and >= 0; by default 0 to n - 1.
         """
         return self.emptied(X)._append(self._counted(X), ids)
 
@@ -476,7 +477,8 @@ class FeatureIndex(BaseEstimator):
         ----------
         X : collection of n objects
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
+            Ids of the objects: distinct, >= 0, and not yet in the index. By default, they continue after the largest id
+            ever used.
         """
         check_fitted(self, "kernel_")
         return self._append(self._counted(X), ids)

@@ -60,31 +60,32 @@ _SMALL = 1024  # the dict of recent rows may always grow to this size
 class HammingIndex(BaseEstimator):
     """Find the nearest codes by the number of bits that differ, or by Jaccard distance.
 
-    A code is a row of packed bits, as `numpy.packbits` makes; its id is an integer. The parameter `kind` says how to
-    search:
+    A code is a row of packed bits, such as `numpy.packbits` returns. Each code has an id, which is an integer. The
+    parameter `kind` says how to search:
 
     - ``"exact"`` compares the query with every code.
     - ``"ivf"`` divides the codes into `n_lists` cells, learnt in `fit`. It compares the query with the codes in the
-      `n_probes` cells whose centres are nearest to it.
-    - ``"multihash"`` takes `n_hashes` runs of consecutive bits from each code as keys of hash tables. A run has
+      `n_probes` cells whose centres are nearest to the query.
+    - ``"multihash"`` uses `n_hashes` runs of consecutive bits of each code as keys of hash tables. A run has
       log2(number of codes) bits, but at most ``n_bits // n_hashes``. The query is compared with the codes that differ
-      from it by at most one bit in at least one run. Use it for near duplicates.
+      from the query by at most one bit in at least one run. Use this kind to find near-duplicates.
 
-    The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If such a
-    search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always exact.
-    After more than half of the codes have been removed, the next approximate search rebuilds its cells or tables,
-    unless codes are memory-mapped or in a read-only array.
+    The last two kinds are approximate: they may miss neighbours, but the distances they return are exact. If an
+    approximate search finds fewer codes than requested, an exact search answers the query. `radius_neighbors` is always
+    exact. After more than half of the codes have been removed, the next approximate search rebuilds the cells or
+    tables, unless codes are memory-mapped or in a read-only array.
 
-    Neighbours are ordered by distance, then by id. If several codes are at the k-th distance, those with the smallest
-    ids are returned (for an approximate kind, among the codes that it examined). With ``kind="exact"``, results depend
-    only on the codes and ids: not on the order of adding, earlier removals, threads, or whether codes are in memory. A
-    method that raises an error leaves the index unchanged.
+    Neighbours are ordered by distance, then by id. If several codes are as far from the query as the k-th nearest, the
+    codes with the smallest ids are returned (an approximate search knows only the codes that it examined). With
+    ``kind="exact"``, results depend only on the codes and ids. They do not depend on the order in which codes were
+    added, on earlier removals, on threads, or on whether codes are in memory. A method that raises an error leaves the
+    index unchanged.
 
     Try exact search first. The approximate kinds were measured with their defaults on 100,000 codes of 256 bits in
     clusters (two codes of a cluster differ in 18 % of the bits), for k = 10 and 1000 queries at a time on two cores.
     ivf found 95 % of the true neighbours and was 5 to 7 times as fast as exact search; multihash found 88 % and was 1.2
-    to 1.6 times as fast. On 400,000 codes, ivf found 84 % and was 7 times as fast (``n_probes=32``: 90 % and 4 times);
-    multihash found 80 % and was 4 times as fast.
+    to 1.6 times as fast. On 400,000 codes, ivf found 84 % and was 7 times as fast (with ``n_probes=32``, it found 90 %
+    and was 4 times as fast); multihash found 80 % and was 4 times as fast.
 
     Threads may share an index. Exact searches by the Hamming distance take no lock: during a change, they see the index
     as it was before or after the change. All other searches delay a change until they finish. A forked process may use
@@ -92,8 +93,8 @@ class HammingIndex(BaseEstimator):
 
     `save` writes a folder. ``load(path)`` reads and checks everything; ``load(path, mmap=True)`` reads codes only when
     a search needs them, and keeps added codes in memory until the next `save`. The folder also holds the cells or
-    tables of an approximate kind. A pickle, or a file of `similia.save`, holds only codes and ids: after it is
-    loaded, the next approximate search rebuilds cells or tables, and may find different neighbours.
+    tables of an approximate kind. A pickle, or a file of `similia.save`, holds only codes and ids: after loading, the
+    next approximate search rebuilds the cells or tables, and may find different neighbours.
 
     Parameters
     ----------
@@ -103,13 +104,13 @@ class HammingIndex(BaseEstimator):
         How to search, see above.
     metric : {"hamming", "jaccard"}, default="hamming"
         "hamming": the number of bits that differ. "jaccard": 1 - a / b, where a is the number of bits that are 1 in
-        both codes, and b the number that are 1 in at least one (the Tanimoto distance of fingerprints); it is 0 if b =
-        0. "jaccard" needs ``kind="exact"``. The Jaccard search first compares the numbers of ones and short
-        summaries of the codes, and skips codes that cannot be near. The summaries of codes of 2048 bits take an eighth
-        of the memory of the codes; those of shorter codes take a quarter. Many queries in one call take less time per
-        query.
+        both codes, and b the number of bits that are 1 in at least one of the codes (the Tanimoto distance of
+        fingerprints); the distance is 0 if b = 0. "jaccard" needs ``kind="exact"``. The Jaccard search first compares
+        the numbers of ones and short summaries of the codes, and skips codes that cannot be near. The summaries of
+        codes of 2048 bits take an eighth of the memory of the codes; the summaries of shorter codes take a quarter. A
+        call with many queries takes less time per query than a call with one.
     n_lists : int, optional
-        Number of cells of ``"ivf"``, at most the number of codes. By default it is the square root of the number of
+        Number of cells of ``"ivf"``, at most the number of codes. The default is the square root of the number of
         codes: finding the nearest cells then costs about as much as searching one cell.
     n_probes : int, default=16
         Number of cells that ``"ivf"`` searches. These cells hold about the share ``n_probes / n_lists`` of the codes.
@@ -155,7 +156,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def fit(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Replace the contents of the index by these codes.
+        """Replace the contents of the index with the given codes.
 
         Parameters
         ----------
@@ -163,7 +164,7 @@ class HammingIndex(BaseEstimator):
             Packed bits. A read-only array, such as a memory map, is not copied and must not change later; any other
             array is copied.
         ids : int array of shape (n,), optional
-            Distinct, >= 0; by default 0 to n - 1.
+            Ids of the codes: distinct and >= 0; by default 0 to n - 1.
         """
         self._check_parameters()
         if is_lazy(codes):
@@ -190,7 +191,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def add(self, codes: Any, ids: Any = None) -> HammingIndex:
-        """Add codes to the index; it need not be fitted.
+        """Add codes to the index, which need not be fitted.
 
         An index of kind "ivf" that is not fitted learns its cells, the groups of similar codes, at the next search.
 
@@ -199,7 +200,8 @@ class HammingIndex(BaseEstimator):
         codes : uint8 array of shape (n, n_bits // 8)
             Packed bits; they are copied.
         ids : int array of shape (n,), optional
-            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
+            Ids of the codes: distinct, >= 0, and not yet in the index. By default, they continue after the largest id
+            ever used.
         """
         new = not self.__sklearn_is_fitted__()
         if new:
@@ -234,7 +236,7 @@ class HammingIndex(BaseEstimator):
     @exclusively
     @all_at_once
     def update(self, codes: Any, ids: Any) -> HammingIndex:
-        """Replace the stored codes that have these ids.
+        """Replace the stored codes that have the given ids.
 
         Parameters
         ----------
@@ -276,7 +278,7 @@ class HammingIndex(BaseEstimator):
 
     @property
     def ids(self) -> Ids:
-        """Ids of all codes, int64 (n,), in the order they were added; an update counts as a new addition."""
+        """Ids of all codes, int64 (n,), in the order they were added; an updated code counts as newly added."""
         self._check_fitted()
         return _live_ids(self._rows)
 
@@ -337,7 +339,8 @@ class HammingIndex(BaseEstimator):
         Returns
         -------
         distances : object array of shape (q,)
-            An array for each query, as in `kneighbors`, ascending; only if `return_distance`.
+            For each query, an array of distances, ascending: int32 numbers of differing bits, or float64 Jaccard
+            distances. Only if `return_distance`.
         ids : object array of shape (q,)
             An int64 array for each query, ascending where distances are equal.
         """
@@ -460,7 +463,7 @@ class HammingIndex(BaseEstimator):
         """Read an index that `save` wrote.
 
         Load only files that you trust: the library faiss reads the files of the kinds "ivf" and "multihash", and does
-        not guard against hostile ones.
+        not guard against hostile files.
 
         Parameters
         ----------
@@ -473,7 +476,7 @@ class HammingIndex(BaseEstimator):
         Raises
         ------
         ValueError
-            If the folder holds no index, or one of its files is missing, truncated, or has a different checksum.
+            If the folder holds no index, or if one of its files is missing, truncated, or has a wrong checksum.
         """
         return load_index(cls, as_path(path, "folder"), mmap)
 

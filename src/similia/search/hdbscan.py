@@ -95,15 +95,16 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         (As in scikit-learn, the object itself is the first of the m.) Larger numbers give more noise; 1 and 2 give the
         same clusters. The default is `min_cluster_size`.
     n_neighbors : int, optional
-        Number of neighbours of each object in the graph, at least ``min_samples - 1``. With n - 1, all pairs of n
-        objects are in the graph, and the clusters are those of the full matrix of distances. The default is the larger
-        of 15 and ``2 * min_samples``, or n - 1 if that is less.
+        Number of neighbours of each object in the graph, at least ``min_samples - 1``. With n - 1, the graph holds all
+        pairs of n objects, and the clusters are the same as with the full matrix of distances. The default is the
+        larger of 15 and ``2 * min_samples``, or n - 1 if that is less.
     max_cluster_size : int, optional
-        Largest number of objects in a cluster, at least `min_cluster_size`. It needs
-        ``cluster_selection_method="eom"``, and excludes `allow_single_cluster`.
+        Largest number of objects in a cluster, at least `min_cluster_size`. Requires ``cluster_selection_method="eom"``
+        and ``allow_single_cluster=False``.
     cluster_selection_method : {"eom", "leaf"}, default="eom"
-        Which clusters of the hierarchy are chosen: those that persist longest ("eom", excess of mass), or the smallest
-        ones ("leaf").
+        HDBSCAN first builds a tree, in which large clusters of low density split into smaller clusters of higher
+        density. "eom" (excess of mass) chooses the clusters that persist over the widest range of densities; "leaf"
+        chooses the leaves of the tree, the smallest clusters.
     allow_single_cluster : bool, default=False
         Whether the result may be a single cluster. If False, all objects are noise if they form only one cluster.
     method : {"auto", "exact", "kmers", "bits"}, default="auto"
@@ -125,15 +126,15 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         Number of training objects in each cluster.
     medoid_indices_ : ndarray of int64, shape (n_clusters,)
         Position of the medoid of each cluster in the training objects: the member with the least sum of distances to
-        all members or, in a cluster of more than 256, to 256 random ones.
+        all members or, in a cluster of more than 256 members, to 256 random members.
     medoids_ : collection of n_clusters objects
         The medoids, converted for the similarity, for example to a `similia.objects.StringBatch`.
     radii_ : ndarray of float64, shape (n_clusters,)
         For each cluster, the largest distance from a member to its (m - 1)-th nearest other object, where m is
-        `min_samples` (to its nearest, if m is 1). `predict` assigns a new object to the cluster only if its (m - 1)-th
-        nearest training object is no farther than this.
+        `min_samples` (if m is 1, to its nearest other object). `predict` assigns a new object to the cluster only if
+        its (m - 1)-th nearest training object is no farther than this radius.
     neighbors_ : NearestNeighbors
-        The training objects, fitted for `predict`.
+        Fitted `similia.learn.NearestNeighbors` with which `predict` searches the training objects.
     similarity_ : callable
         Copy of `similarity` made by `fit`, in which settings that depend on the data, such as ``gamma="median"``, are
         replaced by numbers.
@@ -145,14 +146,14 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
     TypeError
         In `fit`, if the objects are in a Dask collection.
     ValueError
-        In `fit`, if there are fewer objects than `min_cluster_size` or `min_samples`, a parameter is out of range,
-        `similarity` is a plain function, or the graph with the given `n_neighbors` does not fit into
+        In `fit`, if there are fewer objects than `min_cluster_size` or `min_samples`; if a parameter is out of range;
+        if `similarity` is a plain function; or if the graph with the given `n_neighbors` does not fit into
         ``similia.config(max_memory=...)``.
 
     Warns
     -----
     UserWarning
-        If `n_neighbors` is larger than n - 1; then it is n - 1.
+        If `n_neighbors` is larger than n - 1; `fit` then uses n - 1.
 
     Notes
     -----
@@ -165,8 +166,9 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
     HDBSCAN joins pairs of objects in the order of their mutual reachability distance. This is the largest of three
     numbers: the distance between the two objects, and the distance of each to its (m - 1)-th nearest other object. Many
     of these values are equal, and scikit-learn's labels may then depend on the order of the objects. Here, among pairs
-    with equal values, those with the smaller distance between the two objects come first. If these distances are equal
-    too, as numbers of edits often are, the labels may depend on the order of the objects and on the processor.
+    with equal values, the pairs with the smaller distance between the two objects come first. These distances may be
+    equal, too; numbers of edits, for example, often are. The labels may then depend on the order of the objects and on
+    the processor.
 
     The distance between equal objects is replaced by a millionth of the smallest positive distance. A collection in
     which all objects are equal is one cluster if `allow_single_cluster` is set, otherwise noise.

@@ -111,9 +111,9 @@ def knn_graph(
     Parameters
     ----------
     X : collection of n objects
-        Also a Dask bag, a Dask array of vectors, or a column of a Dask data frame: the graph is the same as in memory.
-        Objects stay on the workers, and are compared there; the method "kmers" also reads the strings into this
-        process.
+        `X` may also be a Dask bag, a Dask array of vectors, or a column of a Dask data frame. The graph is then the
+        same as for objects in memory. The objects stay on the workers and are compared there, but the method "kmers"
+        also reads the strings into this process.
     similarity : kernel or distance of similia
         A kernel k defines the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``. Wrap a function of your own that
         compares two objects: a distance in `similia.distances.FromFunction`, a similarity in `similia.pairwise`.
@@ -123,56 +123,56 @@ def knn_graph(
         "exact" compares all pairs, except those that are ruled out by a bound on their distance. The other methods
         compare each object with a few hundred candidates; they may miss neighbours, but their distances are exact.
         "kmers" is for strings: candidates share short substrings. "bits" is for any objects: `encoder` makes a
-        code of each object, and candidates have similar codes. "auto" uses "exact" for up to 10,000 objects. For more,
-        it uses "kmers" if the objects are strings and `encoder` is not given, otherwise "bits".
+        code of each object, and candidates have similar codes. "auto" uses "exact" for up to 10,000 objects. For more
+        objects, it uses "kmers" if the objects are strings and `encoder` is not given, otherwise "bits".
     encoder : transformer of objects to packed bits, optional
         Makes the codes if the method is "bits"; a clone of it is fitted to `X`. The default is `similia.Nystroem` (for
         a kernel) or `similia.D2KE` with random objects of `X` (for a distance), followed by centring and
         `similia.SignRandomProjection`. The default is fitted to at most 10,000 of the objects.
     symmetric : bool, default=True
         Whether to store each distance in both directions, as umap-learn and HDBSCAN require. Row i then also holds the
-        objects that have i among their nearest, so it has `n_neighbors` entries or more. If the two directions of a
-        pair have different distances, the smaller one is stored for both. With False, each row holds exactly the
-        `n_neighbors` nearest.
+        objects that have object i among their nearest neighbours, so it has `n_neighbors` entries or more. If the two
+        directions of a pair have different distances, the smaller one is stored for both. With False, each row holds
+        exactly the `n_neighbors` nearest objects.
     connected : bool, default=False
-        Whether to add distances between the connected components of the graph, so that it has only one, as HDBSCAN
-        requires. One distance fewer than there are components is added, each between the nearest objects of two
-        components. If there are more than 2,048 objects, only 2,048 of them are compared for this, at least one of each
-        component. Because HDBSCAN takes a stored 0 for a missing distance, a small positive number replaces distances
-        of 0: a millionth of the smallest positive distance in the graph, or 1e-9 if all are 0. Needs
-        ``symmetric=True``.
+        Whether to add distances between the connected components of the graph, so that the graph becomes connected, as
+        HDBSCAN requires. If there are c components, c - 1 distances are added, each between the nearest objects of two
+        components. If there are more than 2,048 objects, only 2,048 of them, at least one of each component, are
+        compared to find these distances. Because HDBSCAN treats a stored 0 as a missing distance, a small positive
+        number replaces distances of 0: a millionth of the smallest positive distance in the graph, or 1e-9 if all are
+        0. Needs ``symmetric=True``.
     random_state : int, numpy generator or None, default=None
-        Source of randomness of the method "bits", of the objects on which recall is measured, and of those that
-        `connected` compares. An integer makes results the same for any ``config(max_memory=...)``, any number of
-        threads and any partitions.
+        Source of randomness of the method "bits", of the choice of objects on which recall is measured, and of the
+        choice of objects that `connected` compares. An integer makes results the same for any
+        ``config(max_memory=...)``, any number of threads and any partitions.
     return_recall : bool, default=False
         Whether to return the measured recall too.
 
     Returns
     -------
     graph : csr_matrix of float64, shape (n, n)
-        Distances. Row i holds the nearest objects of object i, without itself, in ascending order of (distance, index).
-        Distances of 0 are stored (unless `connected` replaces them), as scikit-learn expects: pass the graph to
-        estimators with ``metric="precomputed"``.
-        With ``symmetric=False``, ``graph.indices.reshape(n, n_neighbors)`` and ``graph.data.reshape(n, n_neighbors)``
-        are the arrays of indices and distances that other libraries take.
+        Distances. Row i holds the distances from object i to its nearest neighbours (without itself), in ascending
+        order of (distance, index). Distances of 0 are stored (unless `connected` replaces them), as scikit-learn
+        expects: pass the graph to estimators with ``metric="precomputed"``. With ``symmetric=False``,
+        ``graph.indices.reshape(n, n_neighbors)`` and ``graph.data.reshape(n, n_neighbors)`` are the arrays of indices
+        and distances that other libraries expect.
     recall : float
         Only with `return_recall`. For "exact", recall is 1.0. For the other methods, it is the mean recall of at most
         200 objects. Each of these objects is compared with all others, which gives r, the true distance to its
         `n_neighbors`-th nearest neighbour. The recall of the object is the share of its neighbours in the graph whose
-        distance is at most r, so other objects at the same distance count as right.
+        distance is at most r, so objects that are exactly as far as the true neighbours count as correct.
 
     Raises
     ------
     ValueError
-        If there are fewer than two objects, `n_neighbors` is not below n, `method` is unknown, `method` is "kmers" but
-        the objects are not strings, `similarity` is a plain function, `connected` is set without `symmetric`, or an
-        object has fewer than `n_neighbors` others at a finite distance.
+        If there are fewer than two objects; if `n_neighbors` is not below n; if `method` is unknown, or is "kmers" but
+        the objects are not strings; if `similarity` is a plain function; if `connected` is set without `symmetric`; or
+        if an object has fewer than `n_neighbors` other objects at a finite distance.
 
     Warns
     -----
     UserWarning
-        If the recall is below 0.9. All methods except "exact" measure it in every call, and log it.
+        If the recall is below 0.9. All methods except "exact" measure and log the recall in every call.
 
     Examples
     --------

@@ -79,8 +79,8 @@ class SearchFolder:
     search : SimilaritySearch
         Fitted, without objects.
     example : collection of at most one object, or None
-        One of the objects, if there are any: `add` raises if new ones cannot be joined to it. None if the search keeps
-        no objects.
+        One of the objects, if there are any: `add` raises if new objects cannot be joined to this one. None if the
+        search keeps no objects.
     store : Store
         The store of the codes.
     """
@@ -110,8 +110,9 @@ class SearchFolder:
         Raises
         ------
         ValueError
-            If the folder holds anything other than such remains, the search compares what it did not keep, or the
-            search holds something that a model file cannot contain.
+            If the folder is not empty, unless a killed `create` or `SimilaritySearch.save` left its contents behind; if
+            `rerank` of the search needs objects or vectors that the search does not keep; or if the search holds
+            something that a model file cannot contain.
         """
         made = cls._begin(folder, search, meta)
         with made._creating():
@@ -188,7 +189,7 @@ class SearchFolder:
         X : collection of n objects
         names : sequence of str, length n, optional
         ids : array-like of int, shape (n,), optional
-            Distinct and not in use; by default they continue after the largest id ever used.
+            Ids of the objects: distinct and not yet in use. By default, they continue after the largest id ever used.
         progress : dict, optional
             JSON-serialisable state of a run; it replaces ``store.progress`` in the same step.
         """
@@ -232,7 +233,7 @@ class SearchFolder:
         return self.load_named(mmap)[0]
 
     def load_named(self, mmap: bool = False) -> tuple[SimilaritySearch, dict[int, str]]:
-        """Return the search, as `load` does, and a dict from ids to names, those of removed objects included."""
+        """Return the search, as `load` does, and a dict from ids to names, including the names of removed objects."""
         search = _without_objects(self.search)
         index = HammingIndex.load(self.folder / _CODES, mmap=mmap)
         search.ids_ = np.array(index.ids)

@@ -84,37 +84,38 @@ class SimilarityMap(ComparesObjects, Transformer):
         Wrap a function of your own that compares two objects: a distance in `similia.distances.FromFunction`, a
         similarity in `similia.pairwise`.
     method : {"landmarks", "neighbours"}, default="landmarks"
-        How objects are placed. "landmarks" is PCA of the vectors of `Nystroem` (approximate kernel PCA) for a kernel,
-        and landmark multidimensional scaling for a distance; its cost is linear in the number of objects. "neighbours"
-        starts from the landmark map and refines it with UMAP on the graph of nearest neighbours
-        (`similia.search.knn_graph`); it needs ``pip install 'similia[maps]'``.
+        How objects are placed. "landmarks" compares all objects with only a few of them, the landmarks, so its cost is
+        linear in the number of objects. For a kernel, the map is PCA of the vectors of `similia.Nystroem` (approximate
+        kernel PCA); for a distance, it is landmark multidimensional scaling. "neighbours" starts from the landmark map
+        and refines it with UMAP on the graph of nearest neighbours (`similia.search.knn_graph`); this method needs
+        umap-learn (``pip install 'similia[maps]'``).
     n_landmarks : int, default=300
-        Number of landmarks: training objects, drawn uniformly, with which all objects are compared. If there are fewer
-        training objects, all are landmarks.
+        Number of landmarks: training objects, drawn at random, with which all objects are compared. If there are fewer
+        training objects, all of them are landmarks.
     random_state : int, numpy Generator or None, default=None
         Source of randomness of the landmarks, of the objects on which `fit` measures the map, and of UMAP.
     n_neighbors : int, default=15
-        Number of neighbours of each object in the graph that UMAP takes, if method is "neighbours".
+        Number of neighbours of each object in the graph that UMAP uses, if method is "neighbours".
 
     Attributes
     ----------
     embedding_ : ndarray of float64, shape (n, 2)
         Coordinates of the training objects.
     trustworthiness_ : float
-        Extent to which neighbours on the map are true neighbours: 1 if all are, about 0.5 for a random map. It is the
-        mean over at most 500 training objects (100 if there are 10,000 or more), each compared with all others. The 10
-        nearest count as neighbours, or fewer if there are fewer than 21 objects.
+        Extent to which neighbours on the map are true neighbours: 1 if all of them are, about 0.5 for a random map. It
+        is the mean over at most 500 training objects (100 if there are 10,000 or more), each compared with all others.
+        The 10 nearest count as neighbours, or fewer if there are fewer than 21 objects.
     continuity_ : float
-        Extent to which true neighbours are neighbours on the map: 1 if all are, about 0.5 for a random map. It is
-        measured on the same objects as `trustworthiness_`.
+        Extent to which true neighbours are neighbours on the map: 1 if all of them are, about 0.5 for a random map. It
+        is measured on the same objects as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
         For a kernel, the share of the variance of the vectors that each axis of the landmark map explains. For a
-        distance, the axes belong to the two largest eigenvalues of multidimensional scaling, and the share is the
-        eigenvalue divided by the sum of all absolute eigenvalues (``features_.eigenvalues_``).
+        distance, each axis belongs to one of the two largest eigenvalues of multidimensional scaling, and its share is
+        this eigenvalue divided by the sum of the absolute values of all eigenvalues (``features_.eigenvalues_``).
     features_ : Nystroem or PseudoEuclidean
         Fitted transformer of objects to vectors.
     axes_ : ndarray of float64, shape (n_vector_columns, 2)
-        The two directions of the landmark map: an object lies at ``features_.transform([x]) @ axes_ - centre_``.
+        The two directions of the landmark map: an object x lies at ``features_.transform([x]) @ axes_ - centre_``.
     centre_ : ndarray of float64, shape (2,)
         Offset that centres the landmark map; 0 for a distance.
     objects_ : collection of n objects, or None
@@ -123,16 +124,17 @@ class SimilarityMap(ComparesObjects, Transformer):
     Raises
     ------
     ValueError
-        In `fit`, if a parameter is invalid, `similarity` is a plain function, or its values among the landmarks are all
-        0.
+        In `fit`, if a parameter is invalid; if `similarity` is a plain function; or if all values of `similarity` among
+        the landmarks are 0.
     ImportError
         In `fit`, if method is "neighbours" and umap-learn is not installed.
 
     Notes
     -----
-    `transform` places new objects. With "neighbours", a new object lies at the mean of the places of its nearest
-    training objects, with weights 1 / d^2 for distances d. Its coordinates are the same, to the last bit, whichever
-    objects are transformed with it. On one machine, the same seed gives the same UMAP layout. Within
+    `transform` places new objects. With "neighbours", a new object lies at the weighted mean of the places of its
+    nearest training objects; the weight of a training object at distance d is 1 / d^2. (If d is 0 for some of them,
+    only these count, with equal weights.) The coordinates of a new object are the same, to the last bit, whichever
+    other objects are transformed in the same call. On one machine, the same seed gives the same UMAP layout. Within
     ``similia.config(progress=True)``, UMAP shows its own progress bar. A kernel k defines the distance
     ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
@@ -186,13 +188,13 @@ class SimilarityMap(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Fit and return the coordinates of the training objects, shape (n, 2)."""
+        """Fit the map to the n objects of `X` and return their coordinates, shape (n, 2)."""
         self._fit(X, y)
         return self.embedding_.copy()
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the coordinates of n objects, shape (n, 2)."""
+        """Return the coordinates of n objects on the map, shape (n, 2)."""
         check_fitted(self)
         X = read_objects(self, self._metric().function, X, reset=False)
         return self._place(X) if self.objects_ is None else self._place_among(X)

@@ -77,7 +77,7 @@ def _are_trials(value: Any, sizes: Sizes) -> bool:
     trials_=_are_trials,
 )  # fmt: skip
 class SimilaritySearch(BaseEstimator):
-    """Find the objects most similar to a query: encode it, find the nearest codes, compare these candidates exactly.
+    """Find the objects most similar to a query: find candidates by their codes, then compare the candidates exactly.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class SimilaritySearch(BaseEstimator):
         The objects in the order of `ids_`; the method `objects` returns them by id. None if `rerank` is None or
         "projected", unless `encoder` is a `FeatureIndex`.
     vectors_ : ndarray of float32, shape (n, n_features), or None
-        The vectors of length 1 for ``rerank="projected"``, otherwise None.
+        The vectors that ``rerank="projected"`` compares, scaled to length 1; None for any other `rerank`.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class SimilaritySearch(BaseEstimator):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the encoder, and replace all objects of the search by these.
+        """Fit the encoder, and replace all objects of the search with the objects of `X`.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class SimilaritySearch(BaseEstimator):
         y : array-like, optional
             Passed to the encoder.
         ids : array-like of int, shape (n,), optional
-            Distinct; 0, 1, 2, ... by default.
+            Ids of the objects: distinct; by default 0 to n - 1.
         """
         metric = self._check()
         if is_lazy(X):
@@ -212,7 +212,7 @@ class SimilaritySearch(BaseEstimator):
         ----------
         X : collection of n objects
         ids : array-like of int, shape (n,), optional
-            Distinct, not in use; by default they continue after the largest id ever used.
+            Ids of the objects: distinct and not yet in use. By default, they continue after the largest id ever used.
         """
         self._check_ready()
         at_least_one(X)
@@ -333,12 +333,12 @@ class SimilaritySearch(BaseEstimator):
         return in_blocks(X, within, return_distance or return_similarity)
 
     def recall(self, X: Any, n_neighbors: int = 10, *, metric: Any = "kernel", objects: Any = None) -> Recall:
-        """Measure the share of true neighbours that the search finds, and the time that it takes.
+        """Measure the share of true neighbours that the search finds, and the time per query.
 
         Parameters
         ----------
         X : collection of q objects
-            Queries. With a hundred of them, the standard error of the recall is a few percent.
+            Queries. With a hundred queries, the standard error of the recall is a few percent.
         n_neighbors : int, default=10
             Number k of neighbours.
         metric : "kernel", "projected", or a kernel or distance of similia, default="kernel"
@@ -348,7 +348,7 @@ class SimilaritySearch(BaseEstimator):
             ``similia.kernels.Cosine("projection")`` or ``similia.distances.FromFunction(scipy.spatial.distance.cdist,
             pairwise=True)``.
         objects : collection of n objects, optional
-            The objects in the order they were added; required if the search keeps none (`objects_` is None).
+            The objects in the order they were added; required if the search keeps no objects (`objects_` is None).
 
         Returns
         -------
@@ -375,7 +375,7 @@ class SimilaritySearch(BaseEstimator):
         X, n_neighbors, metric, objects
             As for `recall`.
         n_candidates : sequence of int, default=(10, 20, 50, 100, 200, 400)
-            Numbers of candidates to try; those below `n_neighbors` are left out.
+            Numbers of candidates to try; numbers below `n_neighbors` are left out.
 
         Returns
         -------
@@ -398,12 +398,12 @@ class SimilaritySearch(BaseEstimator):
         Parameters
         ----------
         folder : str or path
-            New or empty; with `overwrite`, also a folder that holds a search.
+            A new or empty folder; with `overwrite`, also a folder that holds a search.
         overwrite : bool, default=False
             Whether to replace an existing search; if writing fails, the old one stays. Two kinds of search are never
-            replaced: one made by the command ``similia index``, since it would lose its record of the files that were
-            added, and one to which ``similia.search.on_disk.SearchFolder`` added objects with names, since it would
-            lose these names.
+            replaced: a search made by the command ``similia index``, because the record of the files that were added
+            would be lost; and a search to which ``similia.search.on_disk.SearchFolder`` added objects with names,
+            because these names would be lost.
         """
         from similia.search.on_disk import save_search
 

@@ -44,7 +44,7 @@ _FIRST, _MOST = 16 * LANES, 2**14  # stretches in the first rounds, and in any
 def find(
     pattern: Any, series: Any, k: int = 1, distance: DTW | None = None, *, normalize: bool = True, exclude: float = 0.5
 ) -> tuple[Floats, Index]:
-    """Return the `k` stretches (subsequences) of a long series nearest to a pattern under dynamic time warping.
+    """Return the `k` stretches (subsequences) of a long series that are nearest to a pattern by dynamic time warping.
 
     Parameters
     ----------
@@ -55,11 +55,12 @@ def find(
     k : int, default=1
         Maximum number of stretches.
     distance : DTW, optional
-        The distance between the pattern and a stretch of m points; by default ``DTW(window=0.1)``. ``DTW(window=0)`` is
-        the sum of the distances between points at equal positions, without warping.
+        The distance between the pattern and a stretch of m points (see `similia.distances.DTW`); by default
+        ``DTW(window=0.1)``. ``DTW(window=0)`` is the sum of the distances between points at equal positions, without
+        warping.
     normalize : bool, default=True
-        Whether to standardise each channel of the pattern and of each stretch to mean 0 and standard deviation 1. A
-        channel that is constant in a stretch becomes 0.
+        Whether to standardise each channel of the pattern and of each stretch to mean 0 and standard deviation 1. All
+        values of a channel that is constant in a stretch become 0.
     exclude : float, default=0.5
         Minimum distance between the starts of two returned stretches, as a fraction (0 to 1) of the pattern length m.
         Even with 0, no two stretches have the same start.
@@ -69,24 +70,25 @@ def find(
     distances : ndarray of float64, shape (n_found,)
         Value of `distance` between the pattern and each stretch, ascending.
     starts : ndarray of int64, shape (n_found,)
-        Position of the first point of each stretch. There are fewer than `k` if the series has no room for more.
+        Position of the first point of each stretch. There are fewer than `k` stretches if the series has no room for
+        more.
 
     Raises
     ------
     ValueError
-        If a value is NaN or infinite, the series is shorter than the pattern, the numbers of channels differ, the
-        pattern has fewer than two points, a parameter is out of range, or a distance is too large or too small for
-        float64.
+        If a value is NaN or infinite; if the series is shorter than the pattern, or has another number of channels; if
+        the pattern has fewer than two points; if a parameter is out of range; or if a distance is too large or too
+        small for float64.
     TypeError
         If `pattern` or `series` does not hold real numbers.
 
     Notes
     -----
-    The nearest stretch is taken first; then, repeatedly, the nearest one whose start is far enough from the starts of
-    all stretches taken before. Among equally near stretches, the earliest is taken. A channel counts as constant in a
-    stretch if its standard deviation there is at most m times the rounding error of its mean. Two values may count as
-    equal if their difference is below 1e-150 times the largest absolute value. Memory: at most about
-    8 (4 + 6 n_channels) bytes for each point of the series.
+    The nearest stretch is chosen first. Each further choice is the nearest stretch whose start is far enough from the
+    starts of all stretches chosen before. Among equally near stretches, the earliest is chosen. A channel counts as
+    constant in a stretch if its standard deviation there is at most m times the rounding error of its mean. Two values
+    may count as equal if their difference is below 1e-150 times the largest absolute value. Memory: at most about
+    ``8 * (4 + 6 * n_channels)`` bytes for each point of the series.
 
     References
     ----------

@@ -61,10 +61,10 @@ def _fits(state: dict[str, Any], sizes: Sizes) -> bool:
 class VectorIndex(BaseEstimator):
     r"""Find the nearest vectors by Euclidean distance or cosine, estimated from codes of a few bits per coordinate.
 
-    `fit` subtracts the mean of the vectors, rotates them at random, and rounds each coordinate to `bits` bits; the rows
-    of the index hold these bits and two numbers of 4 bytes. A query is rotated, too, but its coordinates are rounded to
-    16 bits. Inner products of integers estimate the distance of the query to every row, and the k rows with the
-    smallest estimates are returned. The estimates are approximate, but no row is left out of the search.
+    `fit` subtracts the mean of the vectors, rotates them at random, and rounds each coordinate to `bits` bits. Each row
+    of the index holds these bits and two numbers of 4 bytes. A query is rotated, too, but its coordinates are rounded
+    to 16 bits. The distance from the query to every row is estimated with an inner product of integers, and the k rows
+    with the smallest estimates are returned. The estimates are approximate, but no row is left out of the search.
 
     A `SimilaritySearch` can use a `VectorIndex` instead of packed bits, as its `encoder` or as the last step of its
     encoder, such as ``make_pipeline(Nystroem(kernel, 256), VectorIndex())``. Candidates are then the objects whose
@@ -75,8 +75,8 @@ class VectorIndex(BaseEstimator):
     bits : {1, 2, 4, 8}, default=4
         Bits for each coordinate.
     normalize : bool, default=False
-        Whether to scale vectors to length 1 first. The order of neighbours is then that of their cosines, and the
-        distance is ``sqrt(2 - 2 cosine)``.
+        Whether to scale vectors to length 1 first. Neighbours are then ordered by cosine, and the distance is
+        ``sqrt(2 - 2 cosine)``.
     random_state : int, numpy generator or None, default=None
         Seed of the rotation.
 
@@ -101,17 +101,18 @@ class VectorIndex(BaseEstimator):
     Notes
     -----
     Let x be a vector of the index, q a query, c the mean, and D the number of coordinates. The code of x stands for a
-    vector w of odd integers: -15, -13, ..., 15 with 4 bits. The estimate of the squared distance between x and q is
-    unbiased over rotations, and its standard deviation is about
+    vector w of odd integers; with 4 bits, each is one of -15, -13, ..., 15. The mean of the estimate over all rotations
+    is the squared distance between x and q. The standard deviation of the estimate is about
 
     .. math:: 2 \|x - c\| \|q - c\| \sqrt{(1 - r^2) / (r^2 (D - 1))},
 
-    where r is the cosine of w and the rotated x - c: on average 0.80, 0.94, 0.994 and 0.99997 with 1, 2, 4 and 8 bits.
-    The estimate lies within three standard deviations for nearly all pairs.
+    where r is the cosine of the angle between w and the rotated x - c. On average, r is 0.80 with 1 bit, 0.94 with 2
+    bits, 0.994 with 4 bits and 0.99997 with 8 bits. The estimate lies within three standard deviations for nearly all
+    pairs.
 
     Each vector takes ``n_coordinates * bits / 8 + 16`` bytes of memory, of which 8 hold its id. Neighbours are ordered
     by estimated distance, then by id. Once the index is fitted, codes and neighbours are the same on every processor;
-    they do not depend on the order of adding, on threads or on ``config(max_memory=...)``.
+    they do not depend on the order in which vectors were added, on threads or on ``config(max_memory=...)``.
 
     References
     ----------
@@ -141,17 +142,17 @@ class VectorIndex(BaseEstimator):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Learn the mean, draw a rotation, and replace the contents of the index by these vectors.
+        """Learn the mean of vectors, draw a rotation, and replace the contents of the index with the vectors.
 
         Parameters
         ----------
         X : array-like of float, shape (n, n_features), Dask collection or Source of vectors
-            A Dask array, bag or data frame, or a `similia.sources.Source` such as `similia.sources.open_objects`
-            returns, is read in blocks, two or three times. The result is the same as for the vectors in memory.
+            A Dask array, bag or data frame, or a `similia.sources.Source` (see `similia.sources.open_objects`), is read
+            in blocks, two or three times. The result is the same as for the vectors in memory.
         y : None
             Ignored.
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0; by default 0 to n - 1.
+            Ids of the vectors: distinct and >= 0; by default 0 to n - 1.
         """
         self.emptied(X)
         return self._append(self.encode(X), ids)
@@ -167,7 +168,8 @@ class VectorIndex(BaseEstimator):
         X : array-like of float, shape (n, n_features), Dask collection or Source of vectors
             A Dask collection or a source is read once, in blocks.
         ids : array-like of int, shape (n,), optional
-            Distinct, >= 0, not in the index; by default they continue after the largest id ever used.
+            Ids of the vectors: distinct, >= 0, and not yet in the index. By default, they continue after the largest id
+            ever used.
         """
         return self._append(self.encode(X), ids)
 
@@ -223,7 +225,7 @@ class VectorIndex(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            One array for each query, ordered as in `kneighbors`; only `ids` unless `return_distance`.
+            One array for each query, ordered as in `kneighbors`. Without `return_distance`, only `ids` is returned.
         """
         now, radius = present(self), check_radius(radius)
         queries = now._centred(X)
@@ -269,7 +271,10 @@ class VectorIndex(BaseEstimator):
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
-        """Learn the mean of vectors and draw a rotation, as `fit` does, but leave this index empty; return it."""
+        """Learn the mean of the vectors `X` and draw a rotation, as `fit` does, but add no vectors.
+
+        Return this index.
+        """
         check_choice(self.bits, "bits", _BITS)
         random = generator(self.random_state)
         if isinstance(X, Source):
@@ -295,12 +300,12 @@ class VectorIndex(BaseEstimator):
         return self
 
     def unfilled(self) -> Self:
-        """Return a copy of this fitted index, with its mean and its rotation, that holds no vectors."""
+        """Return a copy of this fitted index without its vectors; the copy keeps the mean and the rotation."""
         self._check_fitted()
         return self.holding(Rows(self._width))
 
     def encode(self, X: Any) -> Codes:
-        """Return the codes of vectors as the index stores them: uint8, a row per vector; `X` may be a `Source`."""
+        """Return the codes of vectors as the index stores them: uint8, one row per vector; `X` may be a `Source`."""
         from similia.search import _vector_index as loops
 
         self._check_fitted()

@@ -67,7 +67,9 @@ class Held:
 
 
 class Service:
-    """Answer requests with the model or search index at a path; `refresh` reads that path again if it has changed.
+    """Answer requests with the model or search index that is stored in a file or folder.
+
+    The method `refresh` reads the file or folder again if it has changed.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ class Service:
         self._told: set[type[Warning]] = set()
 
     def refresh(self) -> bool:
-        """Read the file again if another process has changed it; return whether it was read."""
+        """Read the model file or search folder again if it has changed; return whether it was read."""
         if _stamp(self.path) == self.held.stamp:
             return False
         self.held = _load(self.path)
@@ -103,17 +105,19 @@ class Service:
     def options(
         self, operation: str, request: Any, most: int, largest: int = 100_000
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Return the objects and the options of a request; raise `Refused` if it is not valid.
+        """Return the objects and the options of a request; raise `Refused` if the request is not valid.
 
         Parameters
         ----------
         operation : {"neighbors", "predict", "encode", "explain"}
+            What the request asks for; see `answer`.
         request : object
             Parsed JSON: a dict with "objects" (for "explain": "object") and options.
         most : int
             Maximum number of objects in a request.
         largest : int
-            Maximum size of an object: letters of a string, numbers in a list, nodes or arcs of a graph.
+            Maximum size of an object: the number of letters of a string, of numbers in a list, or of nodes or arcs of a
+            graph.
         """
         offered = self.held.operations
         if operation not in offered:
@@ -161,8 +165,10 @@ class Service:
         Parameters
         ----------
         operation : {"neighbors", "predict", "encode", "explain"}
+            What to return for each object: its nearest neighbours, its predicted label, its code or vector, or an
+            explanation of its prediction or of its similarity to another object.
         objects : list
-            Objects of a request, or a piece of them.
+            The objects of a request, or a part of them (several consecutive objects).
         held : Held, optional
             A value of the attribute `held` of this service: the model or search index that answers. By default, it is
             the one that was read last. If you answer a request in pieces, pass the same `held` with each piece, because

@@ -122,22 +122,28 @@ class Limits:
 
     Attributes
     ----------
-    max_bytes, max_objects : int
-        Maximum number of bytes in the body of a request, and maximum number of objects in a request.
+    max_bytes : int
+        Maximum number of bytes in the body of a request.
+    max_objects : int
+        Maximum number of objects in a request.
     max_size : int
-        Maximum size of an object: letters of a string, numbers in a list, nodes or arcs of a graph.
+        Maximum size of an object: the number of letters of a string, of numbers in a list, or of nodes or arcs of a
+        graph.
     max_total_bytes : int
-        Maximum number of bytes in the bodies of all requests that are read or wait for an answer, without the first
-        65,536 bytes of each; further requests get the status 503. If there is no other request, a body may have
-        `max_bytes`.
+        Maximum total number of bytes in the bodies of all requests that are being read or wait for an answer; the first
+        65,536 bytes of each body are not counted. Further requests get the status 503. If there is no other request, a
+        body may have `max_bytes`.
     max_waiting : int
         Maximum number of objects that may wait; further requests get the status 503.
     max_connections : int
-        Maximum number of open connections. Only `similia serve` enforces it; another server has its own setting.
-    timeout, read_timeout : float
-        Maximum number of seconds for the service to answer, and for a client to send the body of its request. With
-        `similia serve`, a client also has `timeout` seconds to read its answer, and `read_timeout` seconds to send the
-        headers.
+        Maximum number of open connections. Only `similia serve` enforces this limit; another server has its own
+        setting.
+    timeout : float
+        Maximum number of seconds for the service to answer. With `similia serve`, it is also the maximum number of
+        seconds for a client to read the answer.
+    read_timeout : float
+        Maximum number of seconds for a client to send the body of its request. With `similia serve`, it is also the
+        maximum number of seconds for a client to send the headers.
     """
 
     max_bytes: int = 2**23
@@ -347,8 +353,8 @@ def application(
         ``/health``, ``/metrics`` and ``/openapi.json``) need no token. A token that is empty or not ASCII raises
         ValueError.
     metrics_folder : str, optional
-        Folder that several processes share, so that ``/metrics`` of each shows the sums over all of them. It must be
-        empty when the first one starts. By default, each process shows its own counts.
+        Folder that several processes share, so that ``/metrics`` of each shows the sums over all of them. The folder
+        must be empty when the first process starts. By default, each process shows its own counts.
 
     Returns
     -------

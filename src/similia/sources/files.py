@@ -91,10 +91,10 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
         - a file that `open_stream` reads, or a ``.ts`` file;
         - an ``.npz`` file: the objects are in the array ``X``, ``x`` or ``data``, or in the only array that does not
           hold the labels; the labels, if any, are in ``y``, ``label``, ``labels`` or ``target``;
-        - a folder or zip in the TUDataset format;
-        - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series, whose rows are time
-          points and whose columns are channels. If all files are in subfolders, the names of the subfolders are the
-          labels.
+        - a folder or zip file of graphs in the TUDataset format;
+        - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series. The rows of each
+          file are time points, and its columns are channels. If all files are in subfolders, the names of the
+          subfolders are the labels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
@@ -157,10 +157,10 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
 def open_objects(
     source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26, kind: str | None = None
 ) -> Source:
-    """Open a file, a folder, an iterable or a Dask collection to be read in chunks of objects.
+    """Open a file, a folder, an iterable or a Dask collection, to read its objects in chunks.
 
-    Folders, and files such as ``.ts`` and ``.npz`` that `read_objects` reads but `open_stream` does not, are first read
-    into memory as a whole.
+    Some sources are first read into memory as a whole: folders, and files that only `read_objects` can read, such as
+    ``.ts`` and ``.npz``.
 
     Parameters
     ----------
@@ -647,8 +647,8 @@ def read_ts(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[Seri
     Raises
     ------
     ValueError
-        If the file is truncated or not a ``.ts`` file, a value is missing (``?``, NaN), values have time stamps, or
-        the data contradict the header. The message names the line.
+        If the file is truncated or not a ``.ts`` file; if a value is missing (``?``, NaN); if values have time stamps;
+        or if the data contradict the header. The message names the line.
 
     Examples
     --------

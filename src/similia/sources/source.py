@@ -46,9 +46,9 @@ class Reading:
     Parameters
     ----------
     text : str or int, optional
-        Name or position of the column of a table that holds the strings. Without `text`, `smiles` and `values`, the
-        column called "text" is read, or else the only column of text. If no column holds text, the columns of numbers
-        are read, and each row is a vector.
+        Name or position of the column of a table that holds the strings. If `text`, `smiles` and `values` are all None,
+        the column called "text" is read or, if there is none, the only column that holds text. If no column holds text,
+        the columns of numbers are read, and each row is a vector.
     smiles : str or int, optional
         Column of SMILES, if the objects are molecules (needs RDKit).
     values : str or sequence of columns, optional
@@ -57,9 +57,10 @@ class Reading:
         Whether rows of numbers are time series rather than vectors. Empty cells at the end of a series are ignored.
     label : str or int, optional
         Where the labels are: a column of a table, a field of SDF, an array of an ``.npz``, or a field ``name=value`` of
-        FASTA headers. By default "label" (for an ``.npz`` also "y", "labels" or "target"), if it exists.
+        FASTA headers. The default is "label" (for an ``.npz`` also "y", "labels" or "target"), if the file has a
+        column, field or array of this name.
     names : str or int, optional
-        Column of a table, or field of SDF, with the names of the objects (``--id`` on the command line).
+        Column of a table, or field of SDF, that holds the names of the objects (``--id`` on the command line).
     time : str or int, optional
         Column of times of a long table, in which each row is one time point of one series. The column `names`
         identifies the series, and the columns `values` hold its channels. Rows are sorted by time. Only for
@@ -67,7 +68,8 @@ class Reading:
     axes : {"time, channel", "channel, time"}, optional
         Order of the last two axes of a 3-D array of series; see `similia.objects.as_series`. Only for `read_objects`.
     sep : str, optional
-        Separator of the cells of a text table: a character, "tab" or "space". By default the file's ending decides.
+        Separator of the cells of a text table: a character, "tab" or "space". By default, the ending of the file name
+        determines the separator.
     encoding : str, default="utf-8"
         Encoding of text files, such as "latin-1" or "utf-16".
     header : bool, default=True
@@ -76,8 +78,8 @@ class Reading:
         Decimal mark of numbers in text tables.
     on_error : {"stop", "skip"}, default="stop"
         What to do with bad rows: those with a wrong number of cells, an empty text, invalid SMILES or molecules, or
-        missing numbers; in `read_objects` also those without a label. "stop" raises; "skip" leaves them out and counts
-        them.
+        missing numbers; in `read_objects` also those without a label. "stop" raises an error; "skip" leaves these rows
+        out and counts them.
     skipped : path, optional
         CSV file to write: for each skipped row, its line number (in a binary file, its row number) and the reason.
 
@@ -144,14 +146,14 @@ class Reading:
 
     @property
     def kind(self) -> str | None:
-        """Kind of objects that the options imply, such as "strings", or None if the file decides."""
+        """Kind of objects that the options imply, such as "strings", or None if they leave the kind to the file."""
         if self.series or self.time is not None or self.axes is not None:
             return "series"
         named = {"text": "strings", "smiles": "graphs", "values": "vectors"}
         return next((kind for name, kind in named.items() if getattr(self, name) is not None), None)
 
     def is_set(self, *names: str) -> list[str]:
-        """Return those of the given names of options whose values differ from the defaults."""
+        """Return the names, among `names`, of all options whose values differ from their defaults."""
         usual = {field.name: field.default for field in fields(self)}
         return [name for name in names if getattr(self, name) != usual[name]]
 
@@ -183,12 +185,12 @@ class Objects:
     labels : ndarray, shape (n,), optional
         The label of each object, if the file has labels.
     names : list of str or of int, optional
-        For FASTA and FASTQ: the first words of the headers if these are distinct, else the headers. For ``.smi`` and
-        SDF: the names in the file. For a table: the column given by the option ``names``. If there are no names: None
-        or, with ``on_error="skip"``, the positions of the rows in the file (int).
+        For FASTA and FASTQ: the first word of each header if all these words are distinct, otherwise the whole headers.
+        For ``.smi`` and SDF: the names in the file. For a table: the column given by the option ``names``. If there are
+        no names: None or, with ``on_error="skip"``, the positions of the rows in the file (int).
     told : str, optional
-        A sentence for the user that names the columns in which similia found the objects. It is None if there was
-        nothing to guess: an option determines these columns, a column is called "text", or the file has no columns.
+        A sentence for the user that names the columns in which similia found the objects. None if nothing was guessed,
+        because an option names these columns, a column is called "text", or the file has no columns.
     skips : Skips, optional
         Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
@@ -198,8 +200,8 @@ class Objects:
     columns : sequence of str
         Columns of a table that hold the objects: their names, or their positions if the table has no header.
     rows : ndarray of int, shape (n,), optional
-        Position of each object in the file, counted from 0: among the rows of a table or an ``.npz``, the lines of a
-        text file that are not empty, or the molecules of a ``.smi`` or SDF file.
+        Position of each object in the file, counted from 0. The count is over the rows of a table or an ``.npz``,
+        the non-empty lines of a text file, or the molecules of a ``.smi`` or SDF file.
     """
 
     source: str
@@ -476,16 +478,16 @@ class Chunk:
     start, stop : int
         The objects have the positions `start` to `stop` - 1 in the source, counted from 0.
     bytes_read : int
-        Number of bytes of the file read so far; for ``.gz``, of the compressed file. For an iterable, approximate bytes
-        of the objects so far. 0 for a Dask collection, or a file that was read as a whole.
+        Number of bytes of the file read so far; for ``.gz``, of the compressed file. For an iterable, the approximate
+        number of bytes of the objects so far. 0 for a Dask collection, and for a file that was read as a whole.
     labels : list, optional
-        Labels as stored in the file. None if the file has no labels, or if it is of a format that is read into memory
-        as a whole, such as ``.ts`` and ``.npz``.
+        Labels as stored in the file. None if the file has no labels, or if its format is read into memory as a whole,
+        as ``.ts`` and ``.npz`` are.
     lines : ndarray of int, shape (stop - start,), optional
         For a text file: number of the line in which each object begins. Lines are counted from 1, including empty ones.
     rows : ndarray of int, shape (stop - start,), optional
-        Position of each object in the file, counted from 0: among the rows of a table, the lines of a text file that
-        are not empty, or the molecules of a ``.smi`` or SDF file.
+        Position of each object in the file, counted from 0. The count is over the rows of a table, the non-empty
+        lines of a text file, or the molecules of a ``.smi`` or SDF file.
     """
 
     objects: Any
@@ -519,8 +521,8 @@ class Source(ABC):
     again : bool
         Whether the objects can be read a second time.
     told : str or None
-        A sentence for the user that names the columns in which similia found the objects. It is None if there was
-        nothing to guess: an option determines these columns, a column is called "text", or the file has no columns.
+        A sentence for the user that names the columns in which similia found the objects. None if nothing was guessed,
+        because an option names these columns, a column is called "text", or the file has no columns.
     columns : sequence of str
         Columns of a table that hold the objects: their names, or their positions if the table has no header.
     reading : Reading
@@ -529,7 +531,7 @@ class Source(ABC):
         Rows left out with ``on_error="skip"``: ``skips.n`` is their number, and ``skips.first`` holds the line and the
         reason of the first one.
     at_end : callable or None
-        Function that is called with the source whenever the source has been read to its end.
+        Function that is called, with the source as its argument, whenever the source has been read to its end.
     """
 
     elsewhere = True  # not all objects are in memory; `similia.objects` looks for this attribute
@@ -554,12 +556,12 @@ class Source(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a hash of the objects as text, or raise ValueError if they cannot be read twice."""
+        """Return a hash (str) that identifies the objects; raise ValueError if the objects cannot be read twice."""
 
     def take(self, indices: npt.ArrayLike) -> Any:
-        """Return the objects at the positions `indices` (>= 0), in this order.
+        """Return the objects at the positions `indices` (>= 0), in the order of `indices`.
 
-        Nothing after the largest of these positions is read.
+        Objects after the largest of these positions are not read.
         """
         wanted, order = np.unique(np.asarray(indices, np.int64), return_inverse=True)
         if not len(wanted):

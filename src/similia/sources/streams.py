@@ -401,7 +401,7 @@ def open_stream(
     max_bytes: int = 2**26,
     **options: Any,
 ) -> ObjectStream:
-    r"""Open a file or an iterable to be read in chunks of objects.
+    r"""Open a file or an iterable, to read its objects in chunks.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def open_stream(
 
         - a file of sequences: FASTA (``.fa``, ``.fasta``, ``.fna``, ``.faa``) or FASTQ (``.fq``, ``.fastq``);
         - a table: ``.csv``, ``.tsv``, ``.tab`` or ``.parquet``;
-        - lines of text (``.txt``), each of which is a string;
+        - text (``.txt``), in which each non-empty line is a string;
         - molecules: ``.sdf``, or ``.smi`` with a SMILES and, optionally, a name on each line;
         - a ``.npy`` file of numbers, shape (n, n_features);
         - an iterable of strings, series (arrays), graphs or batches of `similia.objects`; a generator can be read only
@@ -438,7 +438,7 @@ def open_stream(
         If the ending of the file is unknown or contradicts its contents; if a column is missing, ambiguous or of the
         wrong type; or if an option does not apply to the source.
     TypeError
-        If `source` is neither a path nor an iterable (sets and dicts are refused, too), or the first item of an
+        If `source` is neither a path nor an iterable (sets and dicts are refused, too), or if the first item of an
         iterable is not one of the objects above.
 
     Examples

@@ -404,7 +404,7 @@ def read_columns(
     skipped: str | os.PathLike[str] | None = None,
     keep_missing: bool = False,
 ) -> tuple[list[Any], ...]:
-    r"""Read columns of a CSV, TSV or Parquet table; a missing cell is an error.
+    r"""Read columns of a CSV, TSV or Parquet table.
 
     Parameters
     ----------
@@ -414,20 +414,21 @@ def read_columns(
     *columns : str or int
         Names of columns, or positions from 0; at least one.
     sep : str, optional
-        Separator of the cells of text files: a character, "tab" or "space". By default the file's ending decides.
+        Separator of the cells of text files: a character, "tab" or "space". By default, the ending of the file name
+        determines the separator.
     encoding : str, default="utf-8"
         Encoding of text files.
     header : bool, default=True
         Whether the first line of a text file holds the names of the columns. If not, give `columns` by position.
     on_error : {"stop", "skip"}, default="stop"
         What to do with rows in which the value of one of `columns` is missing, and with rows of a text file that have
-        more or fewer cells than the first: raise, or leave them out. Missing values are empty cells, nulls of Parquet
-        and, in a column of numbers, texts such as NA.
+        more or fewer cells than the first row. "stop" raises an error; "skip" leaves these rows out. Missing values are
+        empty cells, nulls of Parquet and, in a column of numbers, texts such as NA.
     skipped : path, optional
         CSV file to write, with the line number of each skipped row (for Parquet, the row number), and the reason.
     keep_missing : bool, default=False
-        Whether to keep rows with missing values, instead of raising or leaving them out. Their cells are returned as in
-        the file; nulls of Parquet become None.
+        Whether to keep rows with missing values, whatever the value of `on_error`. The cells of these rows are returned
+        as they are in the file; nulls of Parquet become None.
 
     Returns
     -------
@@ -438,8 +439,8 @@ def read_columns(
     Raises
     ------
     ValueError
-        If a column does not exist, the file is empty or damaged, or a row has a missing value or a wrong number of
-        cells (see `on_error`). The attribute `at` of the error holds the place, such as "line 6".
+        If a column does not exist; if the file is empty or damaged; or if a row has a missing value or a wrong number
+        of cells (see `on_error`). The attribute `at` of the error holds the place, such as "line 6".
     TypeError
         If one of `columns` is neither str nor int, such as a list of names.
 

@@ -94,8 +94,8 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     Raises
     ------
     ValueError
-        If the model has a part that `load` would refuse, because it could run harmful code or cannot be checked: a
-        kernel, distance or other function of your own, or parts of scikit-learn such as k-d trees and histogram
+        If the model has a part that `load` would refuse, because the part could run harmful code or cannot be checked:
+        a kernel, distance or other function of your own, or parts of scikit-learn such as k-d trees and histogram
         gradient boosting. The message names the part and a remedy.
 
     Examples
