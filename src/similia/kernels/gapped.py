@@ -56,8 +56,8 @@ class GappedKmers(StringKernel):
 
     .. math:: K(x, y) = \sum_{u, v} w_u w_v \binom{l - d(u, v)}{k},
 
-    over all windows u of x and v of y. A window is a substring of l letters, and a gapped k-mer is the letters at k
-    positions of a window. The windows u and v differ at d(u, v) positions, so they share one gapped k-mer for each
+    over all windows u of x and v of y. A window is a substring of l letters, and a gapped k-mer consists of the letters
+    at k positions of a window. The windows u and v differ at d(u, v) positions, so they share one gapped k-mer for each
     choice of k of the other l - d(u, v) positions. The weights w are 1 unless `center_weight` is given. The formula is
     for ``positions="kept"`` without `reverse_complement`.
 

@@ -346,7 +346,8 @@ class MeanMap(Kernel):
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
     whose points are far apart has a small norm. The other sets in a call do not change K(U, V), not even in its last
     bit, unless k itself depends on the other points. For example, if you call this kernel with
-    ``RBF(gamma="median")`` yourself, gamma depends on all points of `X`; inside an estimator it is fixed by `fit`.
+    ``RBF(gamma="median")`` yourself, gamma depends on all points of `X`. In an estimator, gamma is computed only in
+    `fit` and then stays fixed.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 
@@ -376,9 +377,9 @@ class MeanMap(Kernel):
     def decided(self, X: Any) -> MeanMap:
         """Return a copy of this kernel whose settings no longer depend on the data.
 
-        Settings of `ground`, the kernel between single points, are fixed to the values that they take for the points of
-        all sets in `X`. For example, ``gamma="median"`` becomes a number. If there is no such setting, return this
-        kernel itself.
+        Each setting of `ground`, the kernel of points, that depends on the data is replaced by its value for the points
+        of all sets in `X`. For example, ``gamma="median"`` becomes a number. If no setting depends on the data, return
+        this kernel itself.
         """
         check_kernel(self.ground, "ground")
         sets = as_objects(self, X)
