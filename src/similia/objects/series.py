@@ -72,8 +72,8 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     ValueError
         If `X` or a series is empty; if a series holds NaN or infinity; if the series differ in their number of
         channels; or if `axes` is invalid or missing. Also if a table of numbers has only one column, or a column such
-        as "time" or "id": it probably has a row for each time point, and `series_from_long` reads such long tables. The
-        message names the series.
+        as "time" or "id": such a table probably has one row for each time point, and `series_from_long` reads these
+        long tables. The message names the series.
 
     Examples
     --------
