@@ -412,7 +412,7 @@ class NegativeDistance(_Substitution):
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
     r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p), where m is the median distance of two objects. If this median is 0, m is the median of the
+    gamma = 1 / (p m^p), where m is the median distance between two objects. If this median is 0, m is the median of the
     positive distances. For `DistanceRBF`, use p = 2: gamma = 1 / (2 m^2) gives the usual Gaussian of bandwidth m. For
     `D2KE`, use p = 1: gamma = 1 / m.
 

@@ -89,17 +89,17 @@ class GappedKmers(StringKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `informative` exceeds `length`, a window has more than 5000
-        features, or `reverse_complement` is True and a letter has no complement.
+        When called, if a parameter is out of range; if `informative` exceeds `length`; if a window has more than 5000
+        features; or if `reverse_complement` is True and a letter has no complement.
 
     Notes
     -----
     Values are exact integers before normalisation. Features are compared by 64-bit ids; among v distinct features, at
     least two share an id with probability about v**2 / 2**60.
 
-    With ``positions="kept"``, positions count from the start of the window: A at 0 with C at 1 is one feature, A at 1
-    with C at 2 another. Windows overlap, so one pattern lies at different positions in several windows and gives
-    several features.
+    With ``positions="kept"``, positions count from the start of the window: A at 0 with C at 1 is one feature, and A at
+    1 with C at 2 is another feature. Windows overlap, so one pattern lies at different positions in several windows and
+    gives several features.
 
     In DNA, N is a letter like any other: it matches only another N. A gapped k-mer that has a gap in place of the N is
     not affected.

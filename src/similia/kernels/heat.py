@@ -257,7 +257,7 @@ def suggest_contrast(
     Returns
     -------
     float
-        Between 1/4 and 64, and at most n / 2.
+        A contrast between 1/4 and 64, and at most n / 2.
 
     Examples
     --------

@@ -78,12 +78,14 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     Raises
     ------
     ValueError
-        If `X` is not a real 2-D array of at least one row; an entry is NaN or infinite (or negative, with "sqrt"); a
-        row is zero (with "raise"); or a row is not a unit vector (with ``mapping=None``). The message names the row.
+        If `X` is not a real 2-D array of at least one row; if an entry is NaN or infinite (or negative, with "sqrt");
+        if a row is zero (with "raise"); or if a row is not a unit vector (with ``mapping=None``). The message names the
+        row.
 
     Notes
     -----
-    Sums are computed in float64 for any dtype. Rows of very large or very small numbers neither overflow nor become 0.
+    Sums are computed in float64 for any dtype. Very large numbers in a row do not overflow, and very small numbers do
+    not become 0.
 
     References
     ----------

@@ -167,8 +167,8 @@ class MinMax(_OfFeatures):
     r"""Min-max kernel of the features of another kernel, :math:`\sum_i \min(f_i, g_i) / \sum_i \max(f_i, g_i)`.
 
     f and g are the features of x and y. The kernel is the Jaccard similarity if all features are 0 or 1, the Tanimoto
-    similarity for count fingerprints of molecules, and Ruzicka's similarity for other magnitudes. Its values lie
-    between 0 and 1.
+    similarity for count fingerprints of molecules, and Ruzicka's similarity for other non-negative features. Its values
+    lie between 0 and 1.
 
     Parameters
     ----------

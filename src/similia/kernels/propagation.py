@@ -62,8 +62,8 @@ class Propagation(GraphKernel):
         Property of the nodes to propagate. "auto" is "attributes" if the graphs have them (as in NysHD), else "labels".
         Nodes without labels are labelled by their degrees.
     per_dimension : bool, default=False
-        For attributes only. False projects all attributes of a node to one number, as Neumann et al. do. True bins each
-        attribute separately, as GraKeL and NysHD do; two nodes then match only if all their attributes share a bin.
+        For attributes only. False projects all attributes of a node to one number, as in Neumann et al. True bins each
+        attribute separately, as in GraKeL and NysHD; two nodes then match only if all their attributes share a bin.
     normalize : bool, default=False
         Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0

@@ -30,8 +30,8 @@ class GlobalAlignment(Kernel):
     .. math:: k(x, y) = \sum_{\pi \in A(m, n)} \prod_{(i, j) \in \pi} \kappa(x_i, y_j), \qquad
               -\log \kappa(u, v) = \frac{\|u - v\|^2}{2 s^2} + \log\big(2 - e^{-\|u - v\|^2 / 2 s^2}\big)
 
-    where A(m, n) is the set of all alignments :math:`\pi` of the m time points of x with the n of y, and s is the
-    bandwidth. The kernel is positive definite.
+    where A(m, n) is the set of all alignments :math:`\pi` of the m time points of x with the n time points of y, and s
+    is the bandwidth. The kernel is positive definite.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs, out=logs)
 
     def log_values(self, X: Any, Y: Any = None) -> Array:
-        """Return the logarithms of the kernel values, shape (n, m); -inf where `triangular` allows no alignment."""
+        """Return the logarithms of the kernel values, shape (n, m); -inf if `triangular` forbids all alignments."""
         A, B = as_series_pair(X, Y)
         how, half = self._how()
         left = in_units(A, half, "bandwidth")

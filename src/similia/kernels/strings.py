@@ -364,7 +364,7 @@ class Spectrum(StringKernel):
     With ``k=(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
     ``lowercase=False`` and ``analyzer="char"``. With ``boundaries="words"`` as well, they are the features with
     ``analyzer="char_wb"``. But ``analyzer="char"`` first replaces two or more white-space characters in a row by one
-    space, which this kernel does not do.
+    space. This kernel does not replace them.
 
     K-mers are compared by 64-bit ids. Different k-mers have different ids if k is a single number <= 8, all code points
     are below 256 and `boundaries` is None. Otherwise, the probability that at least two of v different k-mers share an

@@ -140,8 +140,8 @@ class Optical(Kernel):
     Parameters
     ----------
     scale : float, default=1.0
-        Standard deviation :math:`\varsigma` of an entry of W. Without bias, the kernel is proportional to its fourth
-        power.
+        Standard deviation :math:`\varsigma` of an entry of W. Without bias, the kernel is proportional to the fourth
+        power of the scale.
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
@@ -152,8 +152,8 @@ class Optical(Kernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `X` is not a finite 2-D array or, without `normalize`, a kernel
-        value is out of range for float64.
+        When called, if a parameter is out of range; if `X` is not a finite 2-D array; or if, without `normalize`, a
+        kernel value is out of range for float64.
 
     Notes
     -----
@@ -340,8 +340,9 @@ class MeanMap(Kernel):
 
     Notes
     -----
-    K is positive semi-definite if k is. With ``reduce="mean"`` and `RBF`, two sets have the same mean embedding only if
-    each point has the same relative frequency in both. An empty set has kernel 0 with every set.
+    If k is positive semi-definite, K is positive semi-definite, too. With ``reduce="mean"`` and `RBF`, two sets have
+    the same mean embedding only if each point has the same relative frequency in both sets. An empty set has kernel 0
+    with every set.
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
     whose points are far apart has a small norm. The other sets in a call do not change K(U, V), not even in its last
