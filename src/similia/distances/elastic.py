@@ -475,8 +475,8 @@ class DTW(ScaledDistance):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `X` and `Y` differ in their number of channels, a value is NaN or
-        infinite, or a distance is too large or too small for its dtype.
+        When called, if a parameter is out of range; if `X` and `Y` differ in their number of channels; if a value is
+        NaN or infinite; or if a distance is too large or too small for its dtype.
 
     Notes
     -----

@@ -78,7 +78,7 @@ class MMD(Distance):
     n_samples : int, default=2000
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
-        How to draw the nodes of a graphlet: the first ones that a random walk visits, or nodes chosen uniformly. For
+        How to draw the nodes of a graphlet: the first nodes that a random walk visits, or nodes chosen uniformly. For
         details see `similia.objects.graphlets.sample_graphlets`.
     kernel : {"gaussian", "optical", "match", "match_iso"}, default="gaussian"
         Kernel k of two graphlets. a and b are their adjacency bits, one for each of the size (size - 1) / 2 pairs of
@@ -260,8 +260,8 @@ class TwoSampleResult(NamedTuple):
 def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     r"""Estimate the squared maximum mean discrepancy (MMD^2) between the distributions of two collections.
 
-    The MMD measures how far apart two distributions are: it is the distance between their means in the feature space of
-    the kernel.
+    The MMD measures how far apart two distributions are: it is the distance between the means of the distributions in
+    the feature space of the kernel.
 
     Parameters
     ----------
