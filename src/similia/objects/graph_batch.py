@@ -100,7 +100,7 @@ class GraphBatch(Batch):
         node_details: npt.ArrayLike | None = None,
         repeated: Literal["sum", "first"] = "sum",
     ) -> Self:
-        """Make a batch from arcs in any order; repeated arcs are merged.
+        """Make a batch from arcs (directed edges) in any order; repeated arcs are merged.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class GraphBatch(Batch):
 
     @property
     def degrees(self) -> npt.NDArray[np.int64]:
-        """Number of arcs that leave each node, shape (n_nodes,)."""
+        """Number of arcs (directed edges) that leave each node, shape (n_nodes,)."""
         return np.diff(self.indptr)
 
     @property
@@ -154,7 +154,7 @@ class GraphBatch(Batch):
 
     @property
     def edge_index(self) -> npt.NDArray[np.int64]:
-        """Source and target of each arc, shape (2, n_arcs)."""
+        """Source and target of each arc (directed edge), shape (2, n_arcs)."""
         return np.stack([np.repeat(np.arange(self.n_nodes, dtype=np.int64), self.degrees), self.indices])
 
     def take(self, indices: npt.ArrayLike) -> Self:

@@ -350,8 +350,8 @@ def canonical_forms(size: int) -> CanonicalForms:
 
     Notes
     -----
-    The array ``table`` has an entry for each of the 2**(size (size - 1) / 2) codes. These are 2**21 entries for size 7;
-    size 8 would need 2**28.
+    The array ``table`` has an entry for each of the 2**(size (size - 1) / 2) codes. For size 7, there are 2**21
+    entries; size 8 would need 2**28 entries.
 
     Examples
     --------

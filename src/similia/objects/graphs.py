@@ -98,7 +98,7 @@ def as_graphs(
     Raises
     ------
     TypeError
-        If `X` is a single graph or not a sequence, or an item is not a graph.
+        If `X` is a single graph or not a sequence, or if an item is not a graph.
     ValueError
         If `X` is empty; if a graph is invalid (an arc leads to a node that does not exist, or the number of labels is
         wrong); if only some graphs have labels or attributes; if no graph has data under a name that you give; or if

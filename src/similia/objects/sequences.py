@@ -27,8 +27,8 @@ def n_objects(X: Any) -> int:
     Parameters
     ----------
     X : sequence of objects
-        List, tuple, pandas or polars Series, Arrow array or batch (such as a `StringBatch`). Also an array, a sparse
-        matrix or a data frame; its rows are the objects. A single object (a string, a number, None) raises a
+        List, tuple, pandas or polars Series, Arrow array or batch (such as a `StringBatch`). Or an array, a sparse
+        matrix or a data frame, whose rows are the objects. A single object (a string, a number, None) raises a
         `TypeError`.
 
     Examples

@@ -168,7 +168,7 @@ def from_aeon(X: Any) -> SeriesBatch:
 
         - "numpy3D": an array ``(n, n_channels, length)``;
         - "np-list": a list of arrays ``(n_channels, length)``, not padded;
-        - "df-list": a list of frames ``(n_channels, length)``, not padded;
+        - "df-list": a list of pandas frames ``(n_channels, length)``, not padded;
         - "numpy2D" and "pd-wide": an array or a frame ``(n, length)`` of one channel;
         - any other format that `from_sktime` reads.
 
@@ -204,7 +204,7 @@ def from_sktime(X: Any) -> SeriesBatch:
 
         - "nested_univ": a pandas frame of n rows whose cells are series, one column for each channel;
         - "pd-multiindex": a pandas frame with an index (instance, time), one column for each channel;
-        - "df-list": a list of frames ``(length, n_channels)``;
+        - "df-list": a list of pandas frames ``(length, n_channels)``;
         - "numpy3D": an array ``(n, n_channels, length)``;
         - "numpyflat" and "pd-wide": an array or a frame of numbers ``(n, length)``, one channel.
 

@@ -218,9 +218,10 @@ class GraphToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If the graphs lack the attributes or labels that `use` requests; if they have neither, `use` is "auto" and
-        `degrees` is False; or if only some graphs have attributes. In `transform`, also if the graphs have another
-        number of attributes than the graphs in `fit`, or if they lack edge labels that the graphs in `fit` had.
+        If the graphs lack the attributes or labels that `use` requests; if ``use="auto"`` and ``degrees=False``, and
+        the graphs have neither attributes nor labels; or if only some graphs have attributes. In `transform`, also if
+        the graphs have another number of attributes than the graphs in `fit`, or if they lack edge labels that the
+        graphs in `fit` had.
 
     Notes
     -----

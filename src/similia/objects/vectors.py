@@ -200,7 +200,7 @@ def as_sets(X: Any) -> SetBatch:
         set does not hold real numbers.
     ValueError
         If `X` is empty, if an item is not 2-D (as in a single set given as a list of points), if all sets are empty
-        lists, or if a set holds NaN, infinity, or points whose dimension differs from that of the other sets.
+        lists, or if a set holds NaN, infinity, or points whose dimension differs from the dimension of the other sets.
 
     Examples
     --------
