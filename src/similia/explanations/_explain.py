@@ -107,7 +107,7 @@ def explain(
         Maximum number of parts to list.
     label_names : mapping of int to str, optional
         Names of integer node labels, such as ``{0: "C", 1: "N"}`` for molecules whose elements are stored as numbers.
-        Graphs that have names as labels (text labels of networkx, symbols of RDKit) do not need it.
+        Not needed for graphs whose labels are names already (text labels of networkx, symbols of RDKit).
 
     Returns
     -------
@@ -160,19 +160,20 @@ def explain(
 
     Two amounts stay `unexplained`. The first belongs to `SoftDTW` and `GlobalAlignment`, which sum over all alignments
     of x and y. Each part is the cost or log similarity of two matched time points, times the probability of this match.
-    The rest of the value comes from the entropy of the alignments, which is high if many are about equally good. With
-    `divergence` or `normalize`, it also comes from the comparisons of x with itself and of y with itself. The second
-    amount belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function
-    of x, so `explain` replaces the signs by a linear approximation. The error of this approximation stays unexplained.
+    The rest of the value comes from the entropy of the alignments, which is high if many alignments are about equally
+    good. With `divergence` or `normalize`, it also comes from the comparisons of x with itself and of y with itself.
+    The second amount belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a
+    linear function of x, so `explain` replaces the signs by a linear approximation. The error of this approximation
+    stays unexplained.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
-    b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with
-    the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So the part of feature
-    f is sum_i a_i min(f(x), f(z_i)) / D_i. With D_i taken as constant, min(f(x), f(z_i)) / D_i is the amount that f
-    adds to the similarity of x and z_i. The sign of a_i says whether this similarity counts for or against a class.
-    Features that x lacks have no part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i is 1 or, with
-    ``normalize=True``, the product of the norms. For a `similia.kernels.Sum`, the value of each kernel in the sum is
-    split into its own parts; the parts of a kernel without features are training objects.
+    b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are the training objects, support vectors or landmarks of the
+    model, with the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So the
+    part of feature f is sum_i a_i min(f(x), f(z_i)) / D_i. With D_i taken as constant, min(f(x), f(z_i)) / D_i is the
+    amount that f adds to the similarity of x and z_i. The sign of a_i says whether this similarity counts for or
+    against a class. Features that x lacks have no part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i
+    is 1 or, with ``normalize=True``, the product of the norms. For a `similia.kernels.Sum`, the value of each kernel in
+    the sum is split into its own parts; the parts of a kernel without features are training objects.
 
     References
     ----------

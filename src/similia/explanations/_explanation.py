@@ -85,7 +85,7 @@ class Explanation:
     value : float
         The explained number: a similarity or distance of two objects x and y, or a decision or prediction for an object
         x. For some kernels and distances, `value` is the logarithm or the square of the similarity or distance, because
-        the parts add up to it; see `kind` and `note`.
+        the parts add up to this logarithm or square; see `kind` and `note`.
     kind : str
         ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
         ``"prediction"``.

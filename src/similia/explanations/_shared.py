@@ -80,7 +80,7 @@ class SharedPart(NamedTuple):
         Amount that the part adds to the decision for the class: the mean over the members of the class that
         `explain_classes` drew. A member without the part counts as 0.
     share : float
-        Share of these members for which the part adds a positive amount.
+        Share of the drawn members for which the part adds a positive amount.
     example : int or None
         Only for a stretch of time: the position in `X` of a member of the class, the example. `name` and `places`
         describe the stretch in this member.
@@ -113,7 +113,7 @@ def explain_classes(
         A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts, or a fitted
         `similia.HDBSCAN`.
     X : collection of n objects
-        Objects in any form that the model takes. The class of an object is the one that the model predicts. Objects
+        Objects in any form that the model takes. The class of an object is the class that the model predicts. Objects
         that `similia.HDBSCAN` labels as noise are in no class.
     top : int, default=5
         Maximum number of parts listed for a class.
