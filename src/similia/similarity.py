@@ -586,7 +586,7 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
         Whether ``function(x, y)`` always equals ``function(y, x)``. If so, the Gram matrix of n objects takes n (n + 1)
         / 2 calls instead of n^2.
     n_jobs : int, optional
-        Number of processes, which are spawned, never forked; -1 means one for each core. By default,
+        Number of processes, which are spawned, never forked; -1 means one process for each core. By default,
         ``similia.config(n_jobs=...)`` sets the number; if it is not set, no processes are started. `function` may be a
         lambda or a closure. The result does not depend on `n_jobs`.
 
