@@ -8,8 +8,8 @@ The parts, in the direction in which data flow::
 
 ``sources`` reads objects that are not in memory, ``scale`` runs these steps on clusters and on data that do not fit
 into memory, and ``planning`` estimates the cost. ``recipes`` combines these parts into published systems, ``selection``
-chooses among them, ``explanations`` and ``report`` show the result, and ``devices`` writes a model as C or Verilog.
-``adapters`` brings in kernels and distances of other libraries; ``datasets`` loads data.
+chooses a pipeline for your data, ``explanations`` and ``report`` show the result, and ``devices`` writes a model as C
+or Verilog. ``adapters`` wraps kernels and distances of other libraries; ``datasets`` loads data.
 """
 
 from similia._version import __version__

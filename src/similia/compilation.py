@@ -19,9 +19,9 @@ def warmup(kinds: str | Iterable[str] | None = None) -> dict[str, float]:
     """Compile similia's loops with Numba in advance, so that a service answers its first request as fast as later ones.
 
     Call this once, when you set up a machine or build a container image: compiled loops are cached on disk, and later
-    processes load them. The environment variable ``NUMBA_CACHE_DIR`` names the cache folder. By default, the loops are
-    in the ``__pycache__`` folders of the package or, if these are not writable, in the user's cache folder. If all
-    loops are compiled already, a call takes seconds.
+    processes load them. The environment variable ``NUMBA_CACHE_DIR`` names the cache folder. By default, the compiled
+    loops are in the ``__pycache__`` folders of the package or, if these folders are not writable, in the user's cache
+    folder. If all loops are compiled already, a call takes seconds.
 
     Parameters
     ----------

@@ -70,8 +70,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
       left for the work inside a step. `fit` passes all objects through each step at once, as in scikit-learn.
     - If `fit` fails or is interrupted, the pipeline stays as it was.
     - If the last step is a linear classifier or regressor of `sklearn.linear_model` or `sklearn.svm` (``LinearSVC``,
-      ``LogisticRegression``, ``Ridge``, ...), the result for an object is the same, to the last bit, whatever other
-      objects `X` holds.
+      ``LogisticRegression``, ``Ridge``, ...), the other objects in `X` do not change the result for an object, not even
+      in its last bit.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @available_if(_has("fit_transform"))
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit all steps and return what `transform` would; see `sklearn.pipeline.Pipeline.fit_transform`."""
+        """Fit all steps and return the transformed objects; see `sklearn.pipeline.Pipeline.fit_transform`."""
         return self._learn("fit_transform", X, y, params)
 
     @available_if(_has("fit_predict"))
@@ -130,22 +130,22 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     @available_if(_has("transform"))
     def transform(self, X: Any, **params: Any) -> Any:
-        """Pass objects through all steps and return the output of the last one."""
+        """Pass objects through all steps and return the output of the last step."""
         return self._by_blocks("transform", X, params)
 
     @available_if(_has("predict"))
     def predict(self, X: Any, **params: Any) -> Any:
-        """Pass objects through all steps and return the predictions of the last one."""
+        """Pass objects through all steps and return the predictions of the last step."""
         return self._by_blocks("predict", X, params)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any, **params: Any) -> Any:
-        """Pass objects through all steps and return the probabilities of the last one."""
+        """Pass objects through all steps and return the class probabilities that the last step predicts."""
         return self._by_blocks("predict_proba", X, params)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any, **params: Any) -> Any:
-        """Pass objects through all steps and return the confidences of the last one."""
+        """Pass objects through all steps and return the scores from the last step's ``decision_function``."""
         return self._by_blocks("decision_function", X, params)
 
     @available_if(_has("score"))

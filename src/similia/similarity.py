@@ -96,7 +96,7 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as the type that this kernel needs, such as `StringBatch`; `X` itself if any type will do."""
+        """Convert `X` to the type that this kernel needs, such as `StringBatch`, unless the kernel takes any type."""
         return without_none(objects_in(X))
 
     def _compared(self, X: Any) -> dict[str, str]:
@@ -115,7 +115,7 @@ class Distance(BaseEstimator):
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
-        """Return `X` as the type that this distance needs, such as `StringBatch`."""
+        """Convert `X` to the type that this distance needs, such as `StringBatch`."""
         return without_none(objects_in(X))
 
 
@@ -126,15 +126,15 @@ class Facts:
     Attributes
     ----------
     symmetric : bool
-        d(x, y) = d(y, x).
+        Whether d(x, y) = d(y, x) for all objects x and y.
     identity : bool
-        d(x, x) = 0.
+        Whether d(x, x) = 0 for every object x.
     metric : bool
-        The triangle inequality holds, and d(x, y) = 0 only if x and y count as the same object. Objects may count as
-        the same without being equal: sets that differ in the order of their points, or, for `ERP`, series that differ
-        only in points equal to its gap value. `similia.planning.lipschitz` requires a metric.
+        Whether the triangle inequality holds, and d(x, y) = 0 only if x and y count as the same object. Objects may
+        count as the same without being equal: for example, sets that differ only in the order of their points, or, for
+        `ERP`, series that differ only in points equal to its gap value. `similia.planning.lipschitz` requires a metric.
     unequal_length : bool
-        The distance can compare objects of different lengths.
+        Whether the distance can compare objects of different lengths.
     cost : str
         Number of operations for a pair of objects of lengths m and n, up to a constant factor, such as ``"m n"``.
     """
@@ -586,15 +586,15 @@ def pairwise(function: Callable[[Any, Any], float], symmetric: bool = True, n_jo
         Whether ``function(x, y)`` always equals ``function(y, x)``. If so, the Gram matrix of n objects takes n (n + 1)
         / 2 calls instead of n^2.
     n_jobs : int, optional
-        Number of processes, which are spawned, never forked; -1 means one for each core. By default,
-        ``similia.config(n_jobs=...)`` decides; if that is not set, no processes are started. `function` may be a lambda
-        or a closure. The result does not depend on `n_jobs`.
+        Number of processes, which are spawned, never forked; -1 means one process for each core. By default,
+        ``similia.config(n_jobs=...)`` sets the number; if it is not set, no processes are started. `function` may be a
+        lambda or a closure. The result does not depend on `n_jobs`.
 
     Returns
     -------
     Pairwise
-        A kernel ``k(X, Y=None) -> (n, m)`` that takes any sequences of objects, with a method ``diag``. Searches
-        for neighbours use the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
+        A kernel ``k(X, Y=None) -> (n, m)`` for sequences of objects of any kind, with a method ``diag``. Searches for
+        neighbours use the distance ``sqrt(k(x, x) + k(y, y) - 2 k(x, y))``.
 
     Examples
     --------

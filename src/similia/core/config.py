@@ -82,8 +82,8 @@ def config(
         1 GiB by default. Comparisons of n with m objects are split into blocks that fit. Results do not depend on this
         setting.
     n_jobs : int, optional
-        Number of processes in which `pairwise` calls Python functions. aeon and tslearn receive it as their ``n_jobs``.
-        1 by default; -1 means one for each core.
+        Number of processes in which `pairwise` calls Python functions. Functions of aeon and tslearn receive this
+        number as their ``n_jobs``. 1 by default; -1 means one process for each core.
     progress : bool, optional
         Whether long loops show a progress bar on the terminal; False by default.
 

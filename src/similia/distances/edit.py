@@ -92,12 +92,12 @@ class _EditDistance(Distance):
 class Levenshtein(_EditDistance):
     """Levenshtein distance: the minimum number of insertions, deletions and replacements of letters.
 
-    It is a metric.
+    The distance is a metric.
 
     Raises
     ------
     TypeError
-        When called, if an object is not a string, or one collection holds str and the other bytes.
+        When called, if an object is not a string, or if one collection holds str and the other holds bytes.
     ValueError
         When called, if a collection is empty.
 
@@ -174,7 +174,7 @@ class DamerauLevenshtein(_EditDistance):
 
     The edits are insertions, deletions, replacements and swaps. This is the unrestricted version, in which swapped
     letters may be edited again: "CA" and "ABC" have distance 2. It is a metric. The restricted version (optimal string
-    alignment), in which "CA" and "ABC" have distance 3, is not.
+    alignment), in which "CA" and "ABC" have distance 3, is not a metric.
 
     References
     ----------
@@ -196,8 +196,8 @@ class JaroWinkler(_EditDistance):
     """Jaro-Winkler distance, in [0, 1]: compares letters at about the same position, with a bonus for a common prefix.
 
     The distance is 1 - (s + l w (1 - s)). Here s is Jaro's similarity, l the length of the common prefix (at most 4)
-    and w its weight. Jaro's similarity is 1 for equal strings, and lower the fewer letters match or the more of the
-    matching letters are in another order. If s <= 0.7, there is no bonus: the distance is 1 - s.
+    and w the weight of the prefix. Jaro's similarity is 1 for equal strings. It is lower if some letters do not match,
+    or if matching letters are in a different order. If s <= 0.7, there is no bonus: the distance is 1 - s.
 
     The distance is not a metric: "a", "aa", "ba" violate the triangle inequality.
 

@@ -130,9 +130,9 @@ class ERP(EditDistance):
 
     Notes
     -----
-    Without a window, ERP is a metric, except that series that differ only in time points equal to the gap have distance
-    0, because deleting these costs nothing. With a window, the triangle inequality fails, and the attribute
-    ``facts.metric`` is False.
+    Without a window, ERP is a metric, with one exception: two series that differ only in time points equal to the gap
+    value have distance 0, because deleting such points costs nothing. With a window, the triangle inequality fails, and
+    the attribute ``facts.metric`` is False.
 
     If the best alignment deletes the first time points, version 1.6 of the library aeon returns larger values, since
     it sets each D(i, 0) and D(0, j) to the cost of deleting the whole series.
@@ -228,9 +228,10 @@ class TWE(EditDistance):
         D(i-1, j) + \|x_i - x_{i-1}\| + \nu + \lambda,\; D(i, j-1) + \|y_j - y_{j-1}\| + \nu + \lambda\}
 
     with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance between series of m and n points is
-    D(m, n). Time stamps are 1, 2, 3, ... A match costs the distance of the two points plus that of the two points
-    before them, in value and in time. A deletion costs the distance from the previous point, in value and in time, plus
-    lambda (`lmbda`).
+    D(m, n). Time stamps are 1, 2, 3, ... A match costs the distance between the two points plus the distance between
+    their two predecessors. A deletion costs the distance between the deleted point and its predecessor, plus lambda
+    (`lmbda`). Here, the distance between two points is the distance between their values plus nu times the difference
+    of their times.
 
     Parameters
     ----------
@@ -320,19 +321,20 @@ class LCSS(EditDistance):
 
 
 class ADTW(EditDistance):
-    r"""Amerced dynamic time warping: each step that warps time costs a penalty.
+    r"""Amerced dynamic time warping: each step that advances in only one of the two series costs a penalty.
 
     .. math:: D(i, j) = \|x_i - y_j\|^2 + \min\{D(i-1, j-1),\; D(i-1, j) + \omega,\; D(i, j-1) + \omega\}
 
     with D(0, 0) = 0, and D(i, 0) and D(0, j) infinite for i, j > 0. The distance between series of m and n points is
     D(m, n). A penalty omega of 0 gives `DTW` with squared costs. A large penalty gives the squared Euclidean distance
-    of two series of equal length. A window forbids long warping; the penalty only makes it expensive.
+    of two series of equal length. A window forbids matches of points that are far apart in time; the penalty only makes
+    such matches expensive.
 
     Parameters
     ----------
     penalty : float, default=1.0
-        The cost omega of a step that warps, at least 0, in the unit of squared values. Tune it; 1 is a first guess for
-        standardised series.
+        The cost omega of a step that advances in only one series, at least 0, in the unit of squared values. Tune it; 1
+        is a first guess for standardised series.
     window : int or float, optional
         Sakoe-Chiba band: use only pairs (i, j) with ``abs(i - j) <= w``. As in `DTW`, an integer is w itself, and a
         float is w as a fraction of the longer length; None means no band.
@@ -400,7 +402,8 @@ class SoftDTW(_Elastic):
     d is symmetric and 0 at x = y, but not a metric. Blondel et al. prove for some local costs that d is never negative.
     For squared Euclidean costs there is no proof, but a search among 24 million pairs of short series found no negative
     d. A d that is below 0 because of rounding errors is set to 0. With a window, S(x, x) and S(y, y) use the same w as
-    S(x, y). exp(-d / gamma) is not a positive definite kernel; `similia.kernels.GlobalAlignment` is one.
+    S(x, y). exp(-d / gamma) is not a positive definite kernel; for a positive definite kernel, use
+    `similia.kernels.GlobalAlignment`.
 
     References
     ----------
@@ -472,8 +475,8 @@ class DTW(ScaledDistance):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `X` and `Y` differ in their number of channels, a value is NaN or
-        infinite, or a distance is too large or too small for its dtype.
+        When called, if a parameter is out of range; if `X` and `Y` differ in their number of channels; if a value is
+        NaN or infinite; or if a distance is too large or too small for its dtype.
 
     Notes
     -----
@@ -484,8 +487,9 @@ class DTW(ScaledDistance):
     `X` is converted to the dtype of `Y`, float32 or float64, which is also the dtype of the distances. The other
     series in a call do not change the distance between two series, not even in its last bit. For lengths m and n
     and p channels, the relative error is below (m + n + p + 1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64.
-    The error can be larger for nearly equal values: if a value of x and one of y differ by less than 1e-12 (float32) or
-    1e-33 (float64) times the largest absolute value in both series, their difference may be inaccurate or count as 0.
+    The error can be larger for nearly equal values: if a value of x and a value of y differ by less than 1e-12
+    (float32) or 1e-33 (float64) times the largest absolute value in both series, their difference may be inaccurate or
+    count as 0.
 
     References
     ----------

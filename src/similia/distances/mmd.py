@@ -78,7 +78,7 @@ class MMD(Distance):
     n_samples : int, default=2000
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
-        How to draw the nodes of a graphlet: the first ones that a random walk visits, or nodes chosen uniformly. For
+        How to draw the nodes of a graphlet: the first nodes that a random walk visits, or nodes chosen uniformly. For
         details see `similia.objects.graphlets.sample_graphlets`.
     kernel : {"gaussian", "optical", "match", "match_iso"}, default="gaussian"
         Kernel k of two graphlets. a and b are their adjacency bits, one for each of the size (size - 1) / 2 pairs of
@@ -86,7 +86,7 @@ class MMD(Distance):
 
         - ``"gaussian"``: :math:`e^{-|a - b|^2 / 2 \sigma^2}`, where :math:`|a - b|^2` counts the bits that differ;
         - ``"optical"``: :math:`|a|^2 |b|^2 + (a \cdot b)^2`; with this kernel, d depends only on how often each bit is
-          1 in a graph's graphlets, and how often each two bits are 1 in the same graphlet;
+          1 in a graph's graphlets, and how often each pair of bits is 1 in the same graphlet;
         - ``"match"``: 1 if a = b, else 0; then d is the Euclidean distance between the histograms of the graphlets;
         - ``"match_iso"``: 1 if the graphlets are isomorphic, else 0.
     bandwidth : float, default=1.0
@@ -113,7 +113,7 @@ class MMD(Distance):
     d is not a metric, since different graphs may have the same graphlets equally often. The triangle inequality holds
     unless `unbiased` is True.
 
-    The rounding error of d^2 is about 1e-15, so that of d is at most about 3e-8.
+    The rounding error of d^2 is about 1e-15, so the rounding error of d is at most about 3e-8.
 
     References
     ----------
@@ -260,18 +260,20 @@ class TwoSampleResult(NamedTuple):
 def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     r"""Estimate the squared maximum mean discrepancy (MMD^2) between the distributions of two collections.
 
-    The MMD measures how far apart two distributions are: it is the distance between their means in the feature space of
-    the kernel.
+    The MMD measures how far apart two distributions are: it is the distance between the means of the distributions in
+    the feature space of the kernel.
 
     Parameters
     ----------
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
-    Y : sequence of m objects, or the number n if ``kernel="precomputed"``
+        The first collection. With ``"precomputed"``, the Gram matrix of both collections together, in which the first n
+        rows and columns belong to the first collection and the other m to the second.
+    Y : sequence of m objects, or int if ``kernel="precomputed"``
+        The second collection. With ``"precomputed"``, the number n of objects in the first collection.
     kernel : kernel, fitted embedding or "precomputed"
         A kernel ``k(X, Y=None) -> (n, m)``; or a fitted embedding, a transformer of objects to vectors: the kernel is
         then the inner product of the vectors that ``transform`` returns (packed bits count as vectors of -1 and 1).
-        With ``"precomputed"``, X is the Gram matrix of all n + m objects, where the n objects of the first collection
-        come first, and Y is n. Settings such as ``gamma="median"`` are computed from all n + m objects.
+        Settings such as ``gamma="median"`` are computed from all n + m objects.
     unbiased : bool, default=True
         True returns the U-statistic, whose expectation is MMD^2; it may be negative. False returns the V-statistic: the
         squared distance between the means of the two collections in the feature space of the kernel. On average, it is
@@ -285,8 +287,8 @@ def mmd2(X: Any, Y: Any, kernel: Any, unbiased: bool = True) -> float:
     Raises
     ------
     ValueError
-        If a collection is empty or, with `unbiased`, has only one object, if the kernel returns a wrong shape or NaN,
-        or if the estimate is too large for float64.
+        If a collection is empty; if a collection has only one object, and `unbiased` is True; if the kernel returns a
+        wrong shape or NaN; or if the estimate is too large for float64.
     TypeError
         If `kernel` is a distance, or is neither callable nor has ``transform``.
 
@@ -327,7 +329,10 @@ def two_sample_test(
     Parameters
     ----------
     X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
-    Y : sequence of m objects, or the number n if ``kernel="precomputed"``
+        The first collection. With ``"precomputed"``, the Gram matrix of both collections together, in which the first n
+        rows and columns belong to the first collection and the other m to the second.
+    Y : sequence of m objects, or int if ``kernel="precomputed"``
+        The second collection. With ``"precomputed"``, the number n of objects in the first collection.
     kernel : kernel, fitted embedding or "precomputed"
         The kernel, in the forms that `mmd2` accepts. The test cannot detect differences that the kernel ignores.
     n_permutations : int, default=1000

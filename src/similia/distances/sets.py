@@ -139,7 +139,7 @@ class _NearestPoints(ScaledDistance):
 
 
 class ModifiedHausdorff(_NearestPoints):
-    r"""Modified Hausdorff distance: the larger of the two mean distances to the nearest point of the other set.
+    r"""Modified Hausdorff distance: the larger of the two mean distances from the points of one set to the other set.
 
     .. math:: d(U, V) = \max\Big\{\frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v),\
               \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u)\Big\},
@@ -214,7 +214,7 @@ class Hausdorff(_NearestPoints):
 
 
 class Chamfer(_NearestPoints):
-    r"""Chamfer distance: the sum of the two mean distances to the nearest point of the other set.
+    r"""Chamfer distance: the sum of the two mean distances from the points of one set to the other set.
 
     .. math:: d(U, V) = \frac{1}{|U|} \sum_{u \in U} \min_{v \in V} \Delta(u, v)
               + \frac{1}{|V|} \sum_{v \in V} \min_{u \in U} \Delta(v, u).
@@ -274,8 +274,8 @@ class SlicedWasserstein(ScaledDistance):
     Notes
     -----
     Projecting and sorting a set of m points in D dimensions takes about L m (D + log m) operations; comparing it with a
-    set of n points then takes about L (m + n). An empty set counts as the set that holds only the origin. Equal sets,
-    with points in any order, have distance 0.
+    set of n points then takes about L (m + n) operations. An empty set counts as the set that holds only the origin.
+    Equal sets, with points in any order, have distance 0.
 
     References
     ----------
@@ -590,8 +590,9 @@ class Wasserstein(ScaledDistance):
     The other sets in a call do not change the distance between two sets, not even in its last bit.
 
     ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. For these sets and ``p=1``,
-    exp(-lambda d) is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. For sets of word vectors and
-    ``p=1``, d is the word mover's distance. `similia.kernels.DistanceRBF` and `similia.D2KE` make other kernels from d.
+    exp(-lambda d) with a factor lambda > 0 is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. For sets of
+    word vectors and ``p=1``, d is the word mover's distance. `similia.kernels.DistanceRBF` and `similia.D2KE` make
+    other kernels from d.
 
     References
     ----------

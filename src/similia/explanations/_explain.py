@@ -97,8 +97,8 @@ def explain(
     ----------
     what : kernel, distance, or fitted estimator
         With `y`, the kernel or distance whose value for `x` and `y` is explained, or an estimator (a pipeline, or a
-        search over pipelines) that contains one. Without `y`, the fitted estimator whose decision for `x` is explained;
-        see Notes for the learners that may be its last step.
+        search over pipelines) that contains such a kernel or distance. Without `y`, the fitted estimator whose decision
+        for `x` is explained; see Notes for the learners that may be its last step.
     x : object
         One string, graph, series, point set or vector (also a sparse row), or a collection that holds one of these.
     y : object, optional
@@ -107,18 +107,18 @@ def explain(
         Maximum number of parts to list.
     label_names : mapping of int to str, optional
         Names of integer node labels, such as ``{0: "C", 1: "N"}`` for molecules whose elements are stored as numbers.
-        Graphs that have names as labels (text labels of networkx, symbols of RDKit) do not need it.
+        Not needed for graphs whose labels are names already (text labels of networkx, symbols of RDKit).
 
     Returns
     -------
     Explanation
         The explained value, its largest parts (each with its places in x and y) and the residual. The value of a
-        decision is the score of the predicted class minus that of its closest rival. For linear models of two classes,
-        it is the absolute value of `decision_function`. For a `GaussianProcessClassifier` of more than two classes, the
-        value is the score of the predicted class against all others. One-vs-one classifiers (such as `KernelSVC`) have
-        a binary classifier for each pair of classes; the value is the output of the one for the predicted class and its
-        rival. With more than two classes, the value may be negative, because the predicted class wins most of its
-        comparisons but not necessarily all.
+        decision is the score of the predicted class minus the score of its closest rival. For linear models of two
+        classes, it is the absolute value of `decision_function`. For a `GaussianProcessClassifier` of more than two
+        classes, the value is the score of the predicted class against all others. One-vs-one classifiers (such as
+        `KernelSVC`) have a binary classifier for each pair of classes; the value is the output of the classifier for
+        the predicted class and its closest rival. With more than two classes, the value may be negative, because the
+        predicted class wins most of its comparisons but not necessarily all.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def explain(
         or points to leave out. Otherwise, `explain` measures how the prediction changes without some of them (see
         Notes).
     ValueError
-        If x or y is not a single object, or an alignment does not fit into ``similia.config(max_memory=...)``.
+        If x or y is not a single object, or if an alignment does not fit into ``similia.config(max_memory=...)``.
 
     Notes
     -----
@@ -136,12 +136,12 @@ def explain(
     regression, a Gaussian process, random or extremely randomised trees, nearest neighbours, or
     `similia.learn.HDClassifier` after a `similia.SignRandomProjection` whose `projection_` is not None, as with
     ``method="gaussian"``. For `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest
-    centre minus that to the nearest. For a `similia.learn.OutlierDetector` with ``method="neighbors"``, the explained
-    value is the distance from x to its k-th nearest training object, where k is `n_neighbors_`. For voting and
-    calibrated models, `explain` explains one of the combined models, if possible one that agrees with the overall
-    prediction. If the targets were scaled linearly for training, the parts are in the original units of the targets. If
-    they were transformed in another way, the parts are in the transformed units, and the `note` of the result gives the
-    prediction in original units.
+    centre minus the squared distance to the nearest centre. For a `similia.learn.OutlierDetector` with
+    ``method="neighbors"``, the explained value is the distance from x to its k-th nearest training object, where k is
+    `n_neighbors_`. For voting and calibrated models, `explain` explains one of the combined models, if possible one
+    that agrees with the overall prediction. If the targets were scaled linearly for training, the parts are in the
+    original units of the targets. If they were transformed in another way, the parts are in the transformed units, and
+    the `note` of the result gives the prediction in original units.
 
     **Exactness.** The parts add up to the value exactly for alignments, set distances and kernels with features; for
     linear models on `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, where the parts are
@@ -155,24 +155,25 @@ def explain(
     **Parts without places.** The parts of some embeddings, such as `D2KE`, `MeanMapFeatures` and `GraphletSampling`,
     and of some distances have no places in x. Learners not named under **Models**, such as gradient boosting, have no
     parts at all. In both cases, `left_out` of the result says which places of x (letters, time points, nodes or points)
-    matter. To find them, the model predicts up to about 120 times, each time without one place or a group of
+    matter. To find these places, the model predicts up to about 120 times, each time without one place or a group of
     neighbouring places, and then up to `top` times more.
 
     Two amounts stay `unexplained`. The first belongs to `SoftDTW` and `GlobalAlignment`, which sum over all alignments
     of x and y. Each part is the cost or log similarity of two matched time points, times the probability of this match.
-    The rest of the value comes from the entropy of the alignments, which is high if many are about equally good. With
-    `divergence` or `normalize`, it also comes from the comparisons of x with itself and of y with itself. The second
-    amount belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear function
-    of x, so `explain` replaces the signs by a linear approximation. The error of this approximation stays unexplained.
+    The rest of the value comes from the entropy of the alignments, which is high if many alignments are about equally
+    good. With `divergence` or `normalize`, it also comes from the comparisons of x with itself and of y with itself.
+    The second amount belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a
+    linear function of x, so `explain` replaces the signs by a linear approximation. The error of this approximation
+    stays unexplained.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
-    b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are its training objects, support vectors or landmarks, with
-    the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So the part of feature
-    f is sum_i a_i min(f(x), f(z_i)) / D_i. With D_i taken as constant, min(f(x), f(z_i)) / D_i is the amount that f
-    adds to the similarity of x and z_i. The sign of a_i says whether this similarity counts for or against a class.
-    Features that x lacks have no part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i is 1 or, with
-    ``normalize=True``, the product of the norms. For a `similia.kernels.Sum`, the value of each kernel in the sum is
-    split into its own parts; the parts of a kernel without features are training objects.
+    b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are the training objects, support vectors or landmarks of the
+    model, with the coefficients a_i; f(x) is the count of feature f in x, and D_i = sum_g max(g(x), g(z_i)). So the
+    part of feature f is sum_i a_i min(f(x), f(z_i)) / D_i. With D_i taken as constant, min(f(x), f(z_i)) / D_i is the
+    amount that f adds to the similarity of x and z_i. The sign of a_i says whether this similarity counts for or
+    against a class. Features that x lacks have no part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i
+    is 1 or, with ``normalize=True``, the product of the norms. For a `similia.kernels.Sum`, the value of each kernel in
+    the sum is split into its own parts; the parts of a kernel without features are training objects.
 
     References
     ----------

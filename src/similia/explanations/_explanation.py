@@ -38,7 +38,7 @@ class Part:
     contribution : float
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
-        Positions of the part in x and y, the explained objects: the numbers, counted from 0 and ascending, of letters
+        Positions of the part in the explained objects x and y: indices, from 0 and in ascending order, of the letters
         of a string, nodes of a graph, time points of a series or points of a set. Both arrays are empty if the part has
         no position. `in_y` is empty, too, if only one object is explained.
 
@@ -84,16 +84,16 @@ class Explanation:
     ----------
     value : float
         The explained number: a similarity or distance of two objects x and y, or a decision or prediction for an object
-        x. For some kernels and distances, the parts add up to the logarithm or the square of this number instead;
-        `value` is then that logarithm or square. See `kind` and `note`.
+        x. For some kernels and distances, `value` is the logarithm or the square of the similarity or distance, because
+        the parts add up to this logarithm or square; see `kind` and `note`.
     kind : str
         ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
         ``"prediction"``.
     parts : list of Part
         At most `top` parts (a parameter of `explain`), the largest absolute contribution first; then the intercept of
-        a model, if it has one.
+        a model, if the model has one.
     residual : float
-        Value minus the listed parts: the sum of `omitted` and `unexplained`.
+        `value` minus the contributions of the listed parts; equal to the sum of `omitted` and `unexplained`.
     omitted : float
         Sum of the contributions of the parts that are not in `parts`.
     unexplained : float
@@ -110,19 +110,20 @@ class Explanation:
     shares_x, shares_y : ndarray of float64, or None
         For each place of x and of y (letter, node, time point, point of a set), the amount that all parts, listed or
         not, add there. The amount of a part is divided equally among its occurrences, and the amount of an occurrence
-        equally among its places. The shape is (n_places,) or, for a series of several channels whose decision is split
-        by time, (n_time_points, n_channels).
+        equally among its places. The shape is (n_places,). There is one exception: if x is a series of several channels
+        and its decision is split over time points and channels, the shape is (n_time_points, n_channels).
     nearest : Explanation or None
         Only for `similia.learn.KNeighborsClassifier` and `KNeighborsRegressor`: the explanation of the similarity or
-        distance between x and the nearest training object, if it has parts. `to_text` and `to_html` show it below the
-        other parts.
+        distance between x and the nearest training object. None if this similarity or distance has no parts. `to_text`
+        and `to_html` show it below the other parts.
     left_out : LeftOut or None
-        Only for a decision or prediction that has no parts, or whose parts have no places in x, such as distances to
-        training objects. `left_out.parts` lists the stretches of a string or series, the nodes or the points without
-        which the decision changes most. The contribution of such a part is the decision for x minus that for x without
-        it; contributions do not add up to `value`. In a series, a straight line takes the place of a stretch. To find
-        the parts, `explain` leaves out single places or groups of neighbouring places, and computes this difference for
-        each group. `left_out.amounts` holds, for each place, the mean difference of the groups that contain it.
+        Only if a decision or prediction has no parts, or if its parts have no places in x; distances to training
+        objects, for example, have no places in x. `left_out.parts` lists the stretches of a string or series, the nodes
+        or the points without which the decision changes most. The contribution of such a part is the decision for x
+        minus the decision for x without the part; these contributions do not add up to `value`. In a series, a straight
+        line replaces the stretch. To find the parts, `explain` leaves out groups of one or more neighbouring places,
+        and computes this difference for each group. `left_out.amounts` holds, for each place, the mean of the
+        differences for the groups that contain the place.
 
     Notes
     -----
@@ -172,7 +173,7 @@ class Explanation:
 
     @property
     def listed_share(self) -> float:
-        """Return the sum of the absolute contributions of the listed parts, divided by that of all parts."""
+        """Return the share of the listed parts in `absolute_sum`, the sum of the absolute amounts of all parts."""
         listed = sum(abs(part.contribution) for part in self.parts if part not in self._intercept)
         return listed / self.absolute_sum if self.n_omitted and self.absolute_sum else 1.0
 
@@ -189,7 +190,8 @@ class Explanation:
         carbons. Each letter belongs to one stretch, a run of letters whose amounts in `shares_x` (or `shares_y`) have
         the same sign and are all above, or all below, the mean absolute amount. The contribution of a group is the sum
         of the amounts of its atoms or letters. So the contributions of all groups of x sum to ``shares_x.sum()``, and
-        those of y to ``shares_y.sum()``. Groups that add nothing are left out. Other objects have no groups.
+        the contributions of all groups of y to ``shares_y.sum()``. Groups that add nothing are left out. Objects of
+        other kinds have no groups.
         """
         found = []
         for view, shares in ((self._x, self.shares_x), (self._y, self.shares_y)):
@@ -221,9 +223,9 @@ class Explanation:
         explanation has `left_out`, a table with the marks a, b, ... lists the places without which the decision changes
         most. Each table splits the whole value, except the table of `left_out`, whose amounts overlap. Percentages are
         shares of the value or, if a table has both signs, of the sum of absolute amounts; the head of the column says
-        which. A series whose decision is split by time is drawn in bars. A + (or -) below a bar means that its time
-        points add (or subtract) more than the mean absolute amount. Strings are cut to 2000 letters and broken into
-        lines of 80; names of parts are cut to 78 characters. Unprintable characters are replaced.
+        which of the two. A series is drawn in bars if its decision is split over time. A + (or -) below a bar means
+        that its time points add (or subtract) more than the mean absolute amount. Strings are cut to 2000 letters and
+        broken into lines of 80; names of parts are cut to 78 characters. Unprintable characters are replaced.
         """
         return render_text(self, rest_in)
 
@@ -239,12 +241,12 @@ class Explanation:
     def plot(self, ax: Any = None) -> Any:
         """Draw the explanation with matplotlib.
 
-        Letters of strings, nodes of graphs, and time points or points of one series or set are coloured by their
-        contribution to the explained value; two series or sets are drawn with lines between matched points. RDKit draws
-        molecules if it is installed. A bar chart shows the contribution of each part, such as a substring; for
-        molecules, whole substructures come first. Blue marks positive and orange negative contributions. For distances,
-        the colours are exchanged, since a positive contribution makes objects less similar. Colour-blind readers can
-        tell the two colours apart.
+        The letters of strings and the nodes of graphs are coloured by their contributions to the explained value. If
+        only one object is explained, the time points of a series or the points of a set are coloured in the same way.
+        Two series, or two sets, are drawn with lines between matched points. RDKit draws molecules if it is installed.
+        A bar chart shows the contribution of each part, such as a substring; for molecules, whole substructures come
+        first. Blue marks positive and orange negative contributions. For distances, the colours are exchanged, since a
+        positive contribution makes objects less similar. Colour-blind readers can tell the two colours apart.
 
         Parameters
         ----------
@@ -262,14 +264,14 @@ class Explanation:
     def logo(self, ax: Any = None) -> Any:
         """Draw a string as a sequence logo with matplotlib: the height of a letter is its contribution to the value.
 
-        Letters with a negative contribution hang below the axis. The contributions are those of `shares_x`. If the
-        explanation has a `y`, a second logo below shows `shares_y`.
+        Letters with a negative contribution hang below the axis. The contributions are the amounts in `shares_x`. If
+        two strings are explained, a second logo below shows y, with the amounts in `shares_y`.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes for the logo of x; y is then not drawn. By default, a new figure has one row for x and, if there is a
-            y, one for y.
+            y, one row for y.
 
         Returns
         -------
@@ -279,7 +281,7 @@ class Explanation:
         Raises
         ------
         ValueError
-            If the explained objects are not strings, or their parts have no positions in them.
+            If the explained objects are not strings, or if the parts have no positions in the strings.
         """
         from similia.explanations._plots import logo
 

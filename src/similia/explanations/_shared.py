@@ -80,9 +80,10 @@ class SharedPart(NamedTuple):
         Amount that the part adds to the decision for the class: the mean over the members of the class that
         `explain_classes` drew. A member without the part counts as 0.
     share : float
-        Share of these members for which the part adds a positive amount.
+        Share of the drawn members for which the part adds a positive amount.
     example : int or None
-        Only for a stretch of time: the position in `X` of the member in which `name` and `places` locate it.
+        Only for a stretch of time: the position in `X` of a member of the class, the example. `name` and `places`
+        describe the stretch in this member.
     places : range
         Only for a stretch of time: its time points in the example; otherwise empty.
     """
@@ -112,8 +113,8 @@ def explain_classes(
         A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts, or a fitted
         `similia.HDBSCAN`.
     X : collection of n objects
-        Objects in any form that the model takes. The class of an object is the one that the model predicts. Objects
-        that `similia.HDBSCAN` takes for noise are in no class.
+        Objects in any form that the model takes. The class of an object is the class that the model predicts. Objects
+        that `similia.HDBSCAN` labels as noise are in no class.
     top : int, default=5
         Maximum number of parts listed for a class.
     n_members : int, default=30
@@ -127,9 +128,9 @@ def explain_classes(
     -------
     dict
         For each predicted class, in ascending order, a list of `SharedPart`, the largest contribution first. A part is
-        listed if its contribution is above 0 and at least two members have it (one, if only one member was explained).
-        If contributions are found by replacing parts, a member counts only if its decision falls when the part is
-        replaced. So the list is empty if no single part changes the decisions of a model.
+        listed if its contribution is above 0 and at least two members have it (or one member, if only one was
+        explained). If contributions are found by replacing parts, a member counts only if its decision falls when the
+        part is replaced. So the list is empty if no single part changes the decisions of a model.
 
     Raises
     ------
@@ -140,30 +141,32 @@ def explain_classes(
 
     Notes
     -----
-    **Against what.** A cluster of `similia.KernelKMeans` is compared with all other clusters: the decision is the mean
-    squared distance to their centres, weighted by their numbers of objects, minus the squared distance to the centre of
-    the cluster. (`explain` compares an object's cluster with the next nearest one.) Clusters of `similia.HDBSCAN` have
-    no centres; the means of their members, in the embedding that `KernelKMeans` takes, stand for them. With a
+    **Decisions.** A cluster of `similia.KernelKMeans` is compared with all other clusters: the decision is the mean
+    squared distance to the centres of the other clusters, weighted by their numbers of objects, minus the squared
+    distance to the centre of the cluster. (`explain` compares an object's cluster only with the next nearest one.)
+    Clusters of `similia.HDBSCAN` have no centres. Instead, the training objects are mapped to vectors, with the same
+    embedding that `KernelKMeans` would use, and the mean vector of a cluster's members serves as its centre. With a
     classifier, the class of each member is compared with the closest rival for that member.
 
-    **Stretches of time.** For series, the contribution of a part is the decision minus that for the series with a
-    straight line in place of a stretch, averaged over at most 10 of the drawn members. Stretches are found in an
-    example of the class: the object nearest to the centre of a cluster (for `similia.HDBSCAN`, to its medoid), or the
-    explained member with the largest decision for its class. Each stretch of the example has a counterpart in every
-    other member. If the model compares series by `similia.distances.DTW`, by a similar distance that aligns time
-    points, or by `similia.kernels.GlobalAlignment`, the counterpart holds the time points that this alignment matches
-    with the stretch. Otherwise it is at the same relative position. Series of more than 1,000 time points are averaged
-    to 1,000 before they are aligned. Effects of stretches overlap, so they do not add up to the decision.
+    **Stretches of time.** For series, each part is a stretch of time. Its contribution is the decision for the series
+    minus the decision for the series with a straight line in place of the stretch, averaged over at most 10 of the
+    drawn members. Stretches are found in an example of the class: the object nearest to the centre of a cluster (for
+    `similia.HDBSCAN`, to its medoid), or the explained member with the largest decision for its class. Each stretch of
+    the example has a counterpart in every other member. If the model compares series by `similia.distances.DTW`, by a
+    similar distance that aligns time points, or by `similia.kernels.GlobalAlignment`, the counterpart holds the time
+    points that this alignment matches with the stretch. Otherwise it is at the same relative position. Series of more
+    than 1,000 time points are averaged to 1,000 before they are aligned. Effects of stretches overlap, so they do not
+    add up to the decision.
 
     **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
-    are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class: those with
-    the largest difference between the share of drawn members that contain them and the same share in the other classes.
-    A whole string is not a candidate. In up to 10 members, each occurrence of a candidate is replaced by random
-    letters, which are drawn from the strings of all drawn members. The contribution is the amount by which the decision
-    then falls, averaged over the members.
+    are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class. The measure
+    is a difference of two shares: the share of the drawn members of the class that contain the substring, minus the
+    share of the drawn members of the other classes that contain it. A whole string is not a candidate. In up to 10
+    members, each occurrence of a candidate is replaced by random letters, which are drawn from the strings of all drawn
+    members. The contribution is the amount by which the decision then falls, averaged over the members.
 
-    **Cost.** The model predicts n times, and then at most 10 (24 + `top`) times for each class if parts are replaced;
-    otherwise, `explain` is called up to `n_members` times for each class.
+    **Cost.** The model first predicts the classes of all n objects. If parts are replaced, it then makes at most 10 (24
+    + `top`) more predictions for each class. Otherwise, `explain` is called up to `n_members` times for each class.
 
     Examples
     --------

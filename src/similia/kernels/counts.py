@@ -620,9 +620,9 @@ class FeatureKernel(CountsKernel):
         ----------
         X : sequence of n objects
         n_features : int, default=2**20
-            Number of columns. Each feature has a 64-bit id; the one with id i goes to column ``i % n_features``. Unlike
-            Python's ``hash``, ids do not change from one process to the next. Among v distinct features, about v**2 /
-            (2 n_features) pairs share a column; each such pair adds an error to the kernel.
+            Number of columns. Each feature has a 64-bit id; the feature with id i goes to column ``i % n_features``.
+            Unlike Python's ``hash``, ids do not change from one process to the next. Among v distinct features, about
+            v**2 / (2 n_features) pairs share a column; each such pair adds an error to the kernel.
 
         Returns
         -------

@@ -60,7 +60,7 @@ class FromDistance(Kernel):
         ``d(X, Y) -> (n, m)``, non-negative: one of `similia.distances` or your own function.
     objects : sampler or collection of objects
         A sampler, such as ``RandomStrings(alphabet="ACGT")``, draws the random objects from a distribution p. Set all
-        parameters of the sampler: a kernel has no training objects from which it could learn them. If a collection is
+        parameters of the sampler, since a kernel has no training objects from which to learn them. If a collection is
         given, its objects are used instead of random ones.
     gamma : float, default=1.0
         The factor :math:`\gamma` in the exponent, above 0. Its unit is the inverse of the distance's unit.
@@ -72,8 +72,9 @@ class FromDistance(Kernel):
     Notes
     -----
     `similia.D2KE` with the same distance, objects, gamma, n_components and integer random_state computes the same
-    features, but in float32 if the distances are. A linear model on these features is faster than a kernel method with
-    this kernel. The kernel of a fitted `similia.D2KE` is ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``.
+    features, but in float32 if the distances are float32. A linear model on these features is faster than a kernel
+    method with this kernel. The kernel of a fitted `similia.D2KE` is
+    ``FromDistance(distance, d2ke.random_objects_, d2ke.gamma_)``.
 
     scikit-learn's Gaussian processes do not accept this kernel. Use the equivalent ``make_pipeline(D2KE(...),
     GaussianProcessRegressor(DotProduct(0, "fixed") + WhiteKernel()))``.
@@ -285,11 +286,12 @@ class DistanceRBF(_Substitution):
 
     Notes
     -----
-    The values are float32 if the distances are. For a Euclidean distance k is positive semi-definite; for DTW, edit and
-    Hausdorff distances it is generally not. ``similia.Nystroem(kernel, n_components=len(X), spectrum=...)`` still
-    embeds the objects as vectors. For the training objects, the inner products of these vectors are the kernel matrix K
-    with its negative eigenvalues set to 0 (``spectrum="clip"``) or made positive ("flip"). With "shift" they are K (K +
-    a I)^(-1) K, where a is 1.5 times the absolute value of the smallest eigenvalue.
+    The values are float32 if the distances are float32, otherwise float64. For a Euclidean distance k is positive
+    semi-definite; for DTW, edit and Hausdorff distances it is generally not.
+    ``similia.Nystroem(kernel, n_components=len(X), spectrum=...)`` still embeds the objects as vectors. For the
+    training objects, the inner products of these vectors are the kernel matrix K with its negative eigenvalues set to 0
+    (``spectrum="clip"``) or made positive ("flip"). With "shift", the inner products are K (K + a I)^(-1) K, where a is
+    1.5 times the absolute value of the smallest eigenvalue.
 
     References
     ----------
@@ -347,7 +349,8 @@ class NegativeDistance(_Substitution):
     an intercept. The kernel with an origin is positive semi-definite if and only if -d^p is conditionally
     positive semi-definite (Schölkopf, "The kernel trick for distances", 2001). For `similia.Nystroem`, set an origin.
     Without one, the eigenvalue of largest absolute value is negative, and `Nystroem` drops it, changes it or raises an
-    error, depending on its parameter `spectrum`. The values are float32 if the distances are.
+    error, depending on its parameter `spectrum`. The values are float32 if the distances are float32, otherwise
+    float64.
 
     References
     ----------
@@ -409,7 +412,7 @@ class NegativeDistance(_Substitution):
 def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState = 0, *, power: float = 2) -> float:
     r"""Suggest a gamma for :math:`\exp(-\gamma\, d^p)` that fits the scale of the distances (median heuristic).
 
-    gamma = 1 / (p m^p), where m is the median distance of two objects. If this median is 0, m is the median of the
+    gamma = 1 / (p m^p), where m is the median distance between two objects. If this median is 0, m is the median of the
     positive distances. For `DistanceRBF`, use p = 2: gamma = 1 / (2 m^2) gives the usual Gaussian of bandwidth m. For
     `D2KE`, use p = 1: gamma = 1 / m.
 
@@ -418,7 +421,7 @@ def suggest_gamma(distance: Any, X: Any, n: int = 200, random_state: RandomState
     distance : callable
         ``distance(X, Y=None) -> (n, m)``.
     X : sequence of objects
-        At least two.
+        At least two objects.
     n : int, default=200
         Maximum number of objects to compare, drawn at random if `X` has more. All n^2 distances between them are
         computed.

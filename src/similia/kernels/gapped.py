@@ -56,8 +56,8 @@ class GappedKmers(StringKernel):
 
     .. math:: K(x, y) = \sum_{u, v} w_u w_v \binom{l - d(u, v)}{k},
 
-    over all windows u of x and v of y. A window is a substring of l letters, and a gapped k-mer is the letters at k
-    positions of a window. The windows u and v differ at d(u, v) positions, so they share one gapped k-mer for each
+    over all windows u of x and v of y. A window is a substring of l letters, and a gapped k-mer consists of the letters
+    at k positions of a window. The windows u and v differ at d(u, v) positions, so they share one gapped k-mer for each
     choice of k of the other l - d(u, v) positions. The weights w are 1 unless `center_weight` is given. The formula is
     for ``positions="kept"`` without `reverse_complement`.
 
@@ -89,17 +89,17 @@ class GappedKmers(StringKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `informative` exceeds `length`, a window has more than 5000
-        features, or `reverse_complement` is True and a letter has no complement.
+        When called, if a parameter is out of range; if `informative` exceeds `length`; if a window has more than 5000
+        features; or if `reverse_complement` is True and a letter has no complement.
 
     Notes
     -----
     Values are exact integers before normalisation. Features are compared by 64-bit ids; among v distinct features, at
     least two share an id with probability about v**2 / 2**60.
 
-    With ``positions="kept"``, positions count from the start of the window: A at 0 with C at 1 is one feature, A at 1
-    with C at 2 another. Windows overlap, so one pattern lies at different positions in several windows and gives
-    several features.
+    With ``positions="kept"``, positions count from the start of the window: A at 0 with C at 1 is one feature, and A at
+    1 with C at 2 is another feature. Windows overlap, so one pattern lies at different positions in several windows and
+    gives several features.
 
     In DNA, N is a letter like any other: it matches only another N. A gapped k-mer that has a gap in place of the N is
     not affected.

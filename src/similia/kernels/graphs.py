@@ -278,17 +278,17 @@ class ShortestPath(GraphKernel):
 
 
 class Graphlet(GraphKernel):
-    r"""Graphlet kernel: inner product of the counts of induced subgraphs on k nodes, one for each isomorphism class.
+    r"""Graphlet kernel: inner product of the numbers of induced subgraphs on k nodes in each isomorphism class.
 
     Parameters
     ----------
     size : int, default=4
-        Number k of nodes, 2 to 7, which gives 2, 4, 11, 34, 156 or 1044 classes.
+        Number k of nodes, from 2 to 7. The numbers of classes for these sizes are 2, 4, 11, 34, 156 and 1044.
     n_samples : int or None, default=None
         Number of graphlets (induced subgraphs on k nodes) drawn from each graph. None counts all subsets of k nodes.
     sampling : {"uniform", "random_walk"}, default="uniform"
-        How to draw the k nodes of a graphlet if `n_samples` is given: at random, or the first k that a random walk
-        visits. For details see `similia.objects.graphlets.sample_graphlets`.
+        How to draw the k nodes of a graphlet if `n_samples` is given: at random, or the first k nodes that a random
+        walk visits. For details see `similia.objects.graphlets.sample_graphlets`.
     normalize : bool, default=False
         Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     seed : int, default=0
@@ -302,8 +302,8 @@ class Graphlet(GraphKernel):
 
     Notes
     -----
-    The kernel compares structure only: directions, weights, self-loops and labels are ignored. A graph with fewer than
-    k nodes has no graphlet.
+    The kernel compares only the structure of graphs. It ignores labels, self-loops, and the directions and weights of
+    edges. A graph with fewer than k nodes has no graphlet.
 
     With uniform sampling, the count of a class estimates ``n_samples`` times the fraction of subsets in that class.
     Different graphs G and H are sampled independently. So, without `normalize`, K(G, H) is an unbiased estimate of the

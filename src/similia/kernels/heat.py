@@ -133,14 +133,15 @@ def _warn_of_extremes(n: int, t: float) -> None:
 class HypersphericalHeat(SphereKernel):
     r"""The exact heat kernel between vectors on the unit sphere, divided by its value at angle 0.
 
-    Heat starts at x and spreads over the sphere for a time t; the kernel is the temperature at y relative to that at x.
+    Heat starts at x and spreads over the sphere for a time t; the kernel is the temperature at y divided by the
+    temperature at x.
 
     Parameters
     ----------
     contrast : float, default=4.0
-        The number :math:`a = n e^{-(n - 1) t}` for n columns and time t; must be below n. If a is near 0, all vectors
-        have kernel values near 1; if a is large, only nearly equal vectors do. Use `suggest_contrast`, or try
-        all powers of 2 from 1/4 to 64 that are below n.
+        The number :math:`a = n e^{-(n - 1) t}` for n columns and time t; must be below n. If a is near 0, all kernel
+        values are near 1; if a is large, only nearly equal vectors have kernel values near 1. Use `suggest_contrast`,
+        or try all powers of 2 from 1/4 to 64 that are below n.
     t : float, optional
         Diffusion time. If given, `contrast` is ignored. With up to a dozen features, search t from 0.01 to 1 instead of
         the contrast.
@@ -153,9 +154,9 @@ class HypersphericalHeat(SphereKernel):
 
     Notes
     -----
-    Columns of zeros count in n. The result is always float64. Its error is at most 2e-13 plus s times the rounding
-    error of u = 1 - cos(angle). The factor s is -dK/du at u = 0: about 1 / (2 t) if t is small, and about the contrast
-    a if n is large.
+    The number n includes columns that hold only zeros. The result is always float64. Its error is at most 2e-13 plus s
+    times the rounding error of u = 1 - cos(angle). The factor s is -dK/du at u = 0: about 1 / (2 t) if t is small, and
+    about the contrast a if n is large.
 
     References
     ----------
@@ -185,7 +186,7 @@ class HypersphericalHeat(SphereKernel):
         For n columns, divide the result by -(n - 1) a to get the derivative with respect to the contrast a. The error
         of the returned values is below 1e-12 S, where S is an upper bound of :math:`|dK/dt|`. To compute S, write K as
         a series of Gegenbauer polynomials in cos(angle). The polynomial of degree l, scaled to 1 at angle 0, has the
-        weight :math:`w_l`; the weights have the sum 1. Then :math:`S = \sum_l w_l |\lambda_l - \bar\lambda|`, where
+        weight :math:`w_l`; the weights sum to 1. Then :math:`S = \sum_l w_l |\lambda_l - \bar\lambda|`, where
         :math:`\lambda_l = l (l + n - 2)` and :math:`\bar\lambda = \sum_l w_l \lambda_l`.
 
         Examples
@@ -240,8 +241,8 @@ def suggest_contrast(
     r"""Suggest a contrast for `HypersphericalHeat`: 1 / m, where m is the median of 1 - cos(angle) over pairs of rows.
 
     With this contrast, two rows with 1 - cos(angle) = m have a kernel value of about 1 / e. Kernel values near 1 / e
-    change most if the contrast is made a little larger or smaller; those near 0 or 1 hardly change. To tune the
-    contrast, multiply and divide the suggested one by powers of 2.
+    change most if the contrast is made a little larger or smaller; values near 0 or 1 hardly change. To tune the
+    contrast, multiply and divide the suggested value by powers of 2.
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ def suggest_contrast(
     Returns
     -------
     float
-        Between 1/4 and 64, and at most n / 2.
+        A contrast between 1/4 and 64, and at most n / 2.
 
     Examples
     --------

@@ -60,11 +60,11 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     ----------
     X : array-like or sparse array of shape (n_rows, n), n >= 2
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
-        "sqrt": divide each row by its sum, which gives proportions, and take their square roots; for non-negative data
-        such as counts. The angle between two rows is then half the Fisher-Rao distance (a standard distance between
-        probability distributions) of their proportions. "projection": divide each row by its Euclidean norm. "auto":
-        "sqrt" if no entry is negative, else "projection". None: leave the rows unchanged; raise an error unless their
-        norms are 1 (within 1e-6, or 1e-4 for float32).
+        "sqrt": divide each row by its sum, which gives proportions, and take the square roots of the proportions; for
+        non-negative data such as counts. The angle between two rows is then half the Fisher-Rao distance (a standard
+        distance between probability distributions) of their proportions. "projection": divide each row by its Euclidean
+        norm. "auto": "sqrt" if no entry is negative, else "projection". None: leave the rows unchanged; raise an error
+        unless their norms are 1 (within 1e-6, or 1e-4 for float32).
     zero_rows : {"raise", "uniform"}, default="raise"
         How to treat a row of zeros, which has no direction: raise an error, or set all its columns to 1 / sqrt(n).
     name : str, default="X"
@@ -73,17 +73,19 @@ def to_hypersphere(X: Any, mapping: Mapping = "auto", *, zero_rows: ZeroRows = "
     Returns
     -------
     ndarray or csr_array of float32 or float64, shape (n_rows, n)
-        float32 if `X` is float32. With ``mapping=None``, the result may be `X` itself.
+        float32 if `X` is float32, otherwise float64. With ``mapping=None``, the result may be `X` itself.
 
     Raises
     ------
     ValueError
-        If `X` is not a real 2-D array of at least one row; an entry is NaN or infinite (or negative, with "sqrt"); a
-        row is zero (with "raise"); or a row is not a unit vector (with ``mapping=None``). The message names the row.
+        If `X` is not a real 2-D array of at least one row; if an entry is NaN or infinite (or negative, with "sqrt");
+        if a row is zero (with "raise"); or if a row is not a unit vector (with ``mapping=None``). The message names the
+        row.
 
     Notes
     -----
-    Sums are computed in float64 for any dtype. Rows of very large or very small numbers neither overflow nor become 0.
+    Sums are computed in float64 for any dtype. Very large numbers in a row do not overflow, and very small numbers do
+    not become 0.
 
     References
     ----------

@@ -92,8 +92,8 @@ class _OfFeatures(CountsKernel):
 class Intersection(_OfFeatures, FeatureKernel):
     r"""Intersection of the features of another kernel, :math:`K(x, y) = \sum_i \min(f_i(x), f_i(y))`.
 
-    If the features count substructures, K is the number of substructures that x and y have in common: one that occurs a
-    times in x and b times in y counts min(a, b) times. With the features of `WeisfeilerLehman`, K is the
+    If the features count substructures, K is the number of substructures that x and y have in common: a substructure
+    that occurs a times in x and b times in y counts min(a, b) times. With the features of `WeisfeilerLehman`, K is the
     Weisfeiler-Lehman optimal assignment kernel (see Notes). For graphs of molecules, use
     ``WeisfeilerLehman(details=False)`` to get this kernel; by default, charges, hydrogens and rings count as well.
 
@@ -121,13 +121,13 @@ class Intersection(_OfFeatures, FeatureKernel):
     **Features.** For counts, K is also an inner product: a feature f of count c becomes c features (f, 1), ..., (f, c),
     each of count 1. The method `features` returns them, so `similia.KernelFeatures` and a linear model train with this
     kernel in linear time. An object has as many of these features as its counts add up to, and all counts must be
-    integers. A ``Sum`` multiplies the features of each kernel by the square root of its weight, so this root must be an
-    integer, too.
+    integers. A ``Sum`` multiplies the features of each kernel by the square root of its weight, so each of these roots
+    must be an integer, too.
 
-    **Optimal assignment.** `WeisfeilerLehman` refines the colours of nodes in h rounds. For nodes u and v of two
-    graphs, let s(u, v) be the number of rounds t = 0, ..., h after which u and v have equal colours; t = 0 stands for
-    the first colours. The optimal assignment kernel is the largest sum of s(u, b(u)) over all matchings b of the nodes
-    of the two graphs. It equals the intersection of the histograms of colours of all rounds, since nodes of equal
+    **Optimal assignment.** `WeisfeilerLehman` refines the colours of nodes in h = `n_iter` rounds. For nodes u and v of
+    two graphs, let s(u, v) be the number of rounds t = 0, ..., h after which u and v have equal colours; t = 0 stands
+    for the first colours. The optimal assignment kernel is the largest sum of s(u, b(u)) over all matchings b of the
+    nodes of the two graphs. It equals the intersection of the histograms of colours of all rounds, since nodes of equal
     colour after one round have equal colours after all earlier rounds (Kriege et al.).
 
     References
@@ -167,8 +167,8 @@ class MinMax(_OfFeatures):
     r"""Min-max kernel of the features of another kernel, :math:`\sum_i \min(f_i, g_i) / \sum_i \max(f_i, g_i)`.
 
     f and g are the features of x and y. The kernel is the Jaccard similarity if all features are 0 or 1, the Tanimoto
-    similarity for count fingerprints of molecules, and Ruzicka's similarity for other magnitudes. Its values lie
-    between 0 and 1.
+    similarity for count fingerprints of molecules, and Ruzicka's similarity for other non-negative features. Its values
+    lie between 0 and 1.
 
     Parameters
     ----------

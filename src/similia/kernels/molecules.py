@@ -35,8 +35,8 @@ class Morgan(FeatureKernel):
     Parameters
     ----------
     radius : int, default=2
-        Largest number of bonds from the centre of a neighbourhood to its border. 2 gives the counts of ECFP4, 3 those
-        of ECFP6; 0 counts atoms.
+        Largest number of bonds from the centre of a neighbourhood to its border. 2 gives the counts of ECFP4, and 3
+        gives the counts of ECFP6; 0 counts atoms.
     use_chirality : bool, default=True
         Whether the handedness of atoms (R or S) and the sides of double bonds (E or Z) distinguish neighbourhoods.
         RDKit's own default is False.

@@ -51,19 +51,19 @@ class Propagation(GraphKernel):
     ----------
     n_iter : int, default=4
         Number of steps. The corresponding parameters of the library GraKeL and of NysHD (see
-        `similia.recipes.nyshd`) are larger by 1, since they count the terms of the sum over t.
+        `similia.recipes.nyshd`) are larger by 1, since they give the number of terms of the sum over t.
     bin_width : float or "auto", default="auto"
         Width w of a bin. "auto" is 0.01 for labels and 1 for attributes. A width of 1 suits attributes of unit
-        variance, which `similia.objects.AttributeScaler` makes.
+        variance; `similia.objects.AttributeScaler` scales attributes to unit variance.
     metric : {"auto", "tv", "hellinger", "l1", "l2"}, default="auto"
-        Distance that decides how often two rows share a bin (see Notes): "tv" (total variation) or "hellinger" for
+        Distance that determines how often two rows share a bin (see Notes): "tv" (total variation) or "hellinger" for
         labels, "l1" or "l2" for attributes. "auto" is "tv" for labels and "l1" for attributes.
     use : {"auto", "labels", "attributes"}, default="auto"
         Property of the nodes to propagate. "auto" is "attributes" if the graphs have them (as in NysHD), else "labels".
         Nodes without labels are labelled by their degrees.
     per_dimension : bool, default=False
-        For attributes only. False projects all attributes of a node to one number, as Neumann et al. do. True bins each
-        attribute separately, as GraKeL and NysHD do; two nodes then match only if all their attributes share a bin.
+        For attributes only. False projects all attributes of a node to one number, as in Neumann et al. True bins each
+        attribute separately, as in GraKeL and NysHD; two nodes then match only if all their attributes share a bin.
     normalize : bool, default=False
         Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     random_state : int, default=0
@@ -73,9 +73,9 @@ class Propagation(GraphKernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range; if `metric` is for attributes and labels are propagated, or the
-        reverse; if labels are propagated and `per_dimension` is True; if required attributes are missing, NaN or
-        infinite; or if the weight of an edge is negative or NaN.
+        When called, if a parameter is out of range; if `metric` is for attributes but labels are propagated, or
+        `metric` is for labels but attributes are propagated; if labels are propagated and `per_dimension` is True; if
+        required attributes are missing, NaN or infinite; or if the weight of an edge is negative or NaN.
 
     Notes
     -----

@@ -30,14 +30,14 @@ class GlobalAlignment(Kernel):
     .. math:: k(x, y) = \sum_{\pi \in A(m, n)} \prod_{(i, j) \in \pi} \kappa(x_i, y_j), \qquad
               -\log \kappa(u, v) = \frac{\|u - v\|^2}{2 s^2} + \log\big(2 - e^{-\|u - v\|^2 / 2 s^2}\big)
 
-    where A(m, n) is the set of all alignments :math:`\pi` of the m time points of x with the n of y, and s is the
-    bandwidth. The kernel is positive definite.
+    where A(m, n) is the set of all alignments :math:`\pi` of the m time points of x with the n time points of y, and s
+    is the bandwidth. The kernel is positive definite.
 
     Parameters
     ----------
     bandwidth : float, default=1.0
-        Bandwidth s, in the units of the series. 1.0 rarely fits: call `suggest_bandwidth` with the training series, and
-        try 0.5, 1 and 2 times the result (see Notes).
+        Bandwidth s, in the units of the series. The default rarely fits: call `suggest_bandwidth` with the training
+        series, and try 0.5, 1 and 2 times the result (see Notes).
     triangular : int, default=0
         Parameter T of the triangular kernel (Cuturi, 2011). 0 allows all alignments. With T > 0, an alignment counts
         only if all its pairs have :math:`|i - j| < T`. The larger :math:`|i - j|` is, the less weight a pair has: the
@@ -50,7 +50,7 @@ class GlobalAlignment(Kernel):
 
     Notes
     -----
-    With `normalize`, k(x, x) is 1. If x and y differ, log k(x, y) decreases in proportion to their length. So at a
+    With `normalize`, k(x, x) is 1. If x and y differ, log k(x, y) decreases in proportion to their lengths. So at a
     small bandwidth, the Gram matrix of long series is close to the identity. `suggest_bandwidth` counters this effect:
     its result grows with the square root of the length. On seven data sets, a support vector machine had
     cross-validated accuracies of 0.07 to 0.98 at bandwidth 1.0, and of 0.87 to 1.00 at the suggested bandwidth.
@@ -93,7 +93,7 @@ class GlobalAlignment(Kernel):
         return functions.exp(logs, out=logs)
 
     def log_values(self, X: Any, Y: Any = None) -> Array:
-        """Return the logarithms of the kernel values, shape (n, m); -inf where `triangular` allows no alignment."""
+        """Return the logarithms of the kernel values, shape (n, m); -inf if `triangular` forbids all alignments."""
         A, B = as_series_pair(X, Y)
         how, half = self._how()
         left = in_units(A, half, "bandwidth")

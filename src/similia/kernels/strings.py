@@ -362,9 +362,9 @@ class Spectrum(StringKernel):
     Notes
     -----
     With ``k=(1, 5)``, the features are those of scikit-learn's ``CountVectorizer`` with ``ngram_range=(1, 5)``,
-    ``lowercase=False`` and ``analyzer="char"``. With ``boundaries="words"`` as well, they are those with
+    ``lowercase=False`` and ``analyzer="char"``. With ``boundaries="words"`` as well, they are the features with
     ``analyzer="char_wb"``. But ``analyzer="char"`` first replaces two or more white-space characters in a row by one
-    space, which this kernel does not do.
+    space. This kernel does not replace them.
 
     K-mers are compared by 64-bit ids. Different k-mers have different ids if k is a single number <= 8, all code points
     are below 256 and `boundaries` is None. Otherwise, the probability that at least two of v different k-mers share an
@@ -438,8 +438,8 @@ class Words(StringKernel):
     """Word kernel: inner product of the counts of words, or of sequences of n consecutive words.
 
     A word is a maximal run of letters, digits and underscores; everything else separates words. The cost is linear in
-    the total length of the texts. In addition, forming a sequence of n words takes n steps: with ``n=(1, 3)``, that is
-    1 + 2 + 3 steps for each word.
+    the total length of the texts. In addition, forming a sequence of n words takes n steps: ``n=(1, 3)`` needs 1 + 2 +
+    3 steps for each word.
 
     Parameters
     ----------
@@ -554,8 +554,8 @@ class GappyKmers(StringKernel):
 class Mismatch(StringKernel):
     """Mismatch kernel: a `Spectrum` kernel in which each k-mer (k letters) also counts for all similar k-mers.
 
-    A string has one feature for each k-mer u over the alphabet: it counts the substrings of length k of the string that
-    differ from u in at most `mismatches` letters.
+    A string has one feature for each k-mer u over the alphabet: the number of its substrings of length k that differ
+    from u in at most `mismatches` letters.
 
     Parameters
     ----------
@@ -592,7 +592,7 @@ class Mismatch(StringKernel):
 
     Examples
     --------
-    Each 4-mer counts for itself and for the 12 that differ from it in one letter:
+    Each 4-mer counts for itself and for the twelve 4-mers that differ from it in one letter:
 
     >>> from similia.kernels import Mismatch
     >>> Mismatch(k=4, mismatches=1)(["GATTACA", "GATTTACA"])

@@ -30,10 +30,11 @@ _WIDTHS = (0.5, 1.0, 2.0)  # of the bandwidth for series
 def suggest_kernels(X: Any) -> list[Kernel]:
     """Suggest kernels that suit the objects `X`, for a learner that chooses among several.
 
-    `similia.GaussianProcessRegressor`, for example, takes the kernel of such a list under which the training targets
-    are most probable. All are positive semi-definite, and their values do not grow with the size of the objects. They
-    compare different properties: long or short substrings, neighbourhoods or distances in graphs. For vectors,
-    series and sets, they differ in the distance at which objects no longer count as similar.
+    For example, `similia.GaussianProcessRegressor` selects from such a list the kernel under which the training targets
+    are most probable. All suggested kernels are positive semi-definite, and their values do not grow with the size of
+    the objects. For strings and graphs, the kernels compare different properties: long or short substrings,
+    neighbourhoods or distances in graphs. For vectors, series and sets, the kernels differ in the distance at which
+    objects no longer count as similar.
 
     Parameters
     ----------

@@ -140,8 +140,8 @@ class Optical(Kernel):
     Parameters
     ----------
     scale : float, default=1.0
-        Standard deviation :math:`\varsigma` of an entry of W. Without bias, the kernel is proportional to its fourth
-        power.
+        Standard deviation :math:`\varsigma` of an entry of W. Without bias, the kernel is proportional to the fourth
+        power of the scale.
     bias : float, default=0.0
         Standard deviation :math:`\tau` of an entry of b. At 0 the kernel cannot distinguish x and -x.
     normalize : bool, default=False
@@ -152,8 +152,8 @@ class Optical(Kernel):
     Raises
     ------
     ValueError
-        When called, if a parameter is out of range, `X` is not a finite 2-D array or, without `normalize`, a kernel
-        value is out of range for float64.
+        When called, if a parameter is out of range; if `X` is not a finite 2-D array; or if, without `normalize`, a
+        kernel value is out of range for float64.
 
     Notes
     -----
@@ -340,13 +340,15 @@ class MeanMap(Kernel):
 
     Notes
     -----
-    K is positive semi-definite if k is. With ``reduce="mean"`` and `RBF`, two sets have the same mean embedding only if
-    each point has the same relative frequency in both. An empty set has kernel 0 with every set.
+    If k is positive semi-definite, K is positive semi-definite, too. With ``reduce="mean"`` and `RBF`, two sets have
+    the same mean embedding only if each point has the same relative frequency in both sets. An empty set has kernel 0
+    with every set.
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
     whose points are far apart has a small norm. The other sets in a call do not change K(U, V), not even in its last
     bit, unless k itself depends on the other points. For example, if you call this kernel with
-    ``RBF(gamma="median")`` yourself, gamma depends on all points of `X`; inside an estimator it is fixed by `fit`.
+    ``RBF(gamma="median")`` yourself, gamma depends on all points of `X`. In an estimator, gamma is computed only in
+    `fit` and then stays fixed.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 
@@ -376,9 +378,9 @@ class MeanMap(Kernel):
     def decided(self, X: Any) -> MeanMap:
         """Return a copy of this kernel whose settings no longer depend on the data.
 
-        Settings of `ground`, the kernel between single points, are fixed to the values that they take for the points of
-        all sets in `X`. For example, ``gamma="median"`` becomes a number. If there is no such setting, return this
-        kernel itself.
+        Each setting of `ground`, the kernel of points, that depends on the data is replaced by its value for the points
+        of all sets in `X`. For example, ``gamma="median"`` becomes a number. If no setting depends on the data, return
+        this kernel itself.
         """
         check_kernel(self.ground, "ground")
         sets = as_objects(self, X)

@@ -55,8 +55,8 @@ class GraphBatch(Batch):
     indices : ndarray of int64, shape (n_arcs,)
         Target node of each arc; nodes are numbered over the whole batch.
     node_labels : ndarray of int64, shape (n_nodes,), optional
-        A label for each node, as an integer. `as_graphs` also takes other labels, and stores each as a 64-bit hash of
-        its text, which does not change from one run of Python to the next.
+        A label for each node, as an integer. `as_graphs` also accepts labels of other types. It stores each as a 64-bit
+        hash of its text, which does not change from one run of Python to the next.
     node_attributes : ndarray of float64, shape (n_nodes, n_attributes), optional
         A vector of numbers for each node.
     edge_labels : ndarray of int64, shape (n_arcs,), optional
@@ -100,7 +100,7 @@ class GraphBatch(Batch):
         node_details: npt.ArrayLike | None = None,
         repeated: Literal["sum", "first"] = "sum",
     ) -> Self:
-        """Make a batch from arcs in any order; repeated arcs are merged.
+        """Make a batch from arcs (directed edges) in any order; repeated arcs are merged.
 
         Parameters
         ----------
@@ -115,8 +115,8 @@ class GraphBatch(Batch):
         Raises
         ------
         ValueError
-            If shapes do not fit together, labels are not integers, an arc names a missing node or joins two graphs, or
-            attributes or weights are NaN or infinite; the message names the node or arc.
+            If shapes do not fit together; if labels are not integers; if a node of an arc does not exist; if an arc
+            joins two graphs; or if attributes or weights are NaN or infinite. The message names the node or arc.
         """
         offsets = check_offsets(node_offsets, "node_offsets")
         n_nodes = int(offsets[-1])
@@ -144,7 +144,7 @@ class GraphBatch(Batch):
 
     @property
     def degrees(self) -> npt.NDArray[np.int64]:
-        """Number of arcs that leave each node, shape (n_nodes,)."""
+        """Number of arcs (directed edges) that leave each node, shape (n_nodes,)."""
         return np.diff(self.indptr)
 
     @property
@@ -154,7 +154,7 @@ class GraphBatch(Batch):
 
     @property
     def edge_index(self) -> npt.NDArray[np.int64]:
-        """Source and target of each arc, shape (2, n_arcs)."""
+        """Source and target of each arc (directed edge), shape (2, n_arcs)."""
         return np.stack([np.repeat(np.arange(self.n_nodes, dtype=np.int64), self.degrees), self.indices])
 
     def take(self, indices: npt.ArrayLike) -> Self:
@@ -167,7 +167,7 @@ class GraphBatch(Batch):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the graphs of one or more batches in order; raise if only some batches have labels or attributes.
+        """Return the graphs of one or more batches in order; raise an error if only some have labels or attributes.
 
         Missing weights become 1. A batch without nodes may lack node labels, and a batch without arcs may lack edge
         labels.

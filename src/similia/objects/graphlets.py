@@ -38,17 +38,17 @@ _MOST_SUBSETS = 2 * 10**8  # limit for one graph, and for the graphs between two
 class Patterns(NamedTuple):
     """The distinct graphlet codes of each of n graphs, and how often each code was found.
 
-    A graphlet is a small induced subgraph. Its code is an integer with one bit for each pair of its nodes, which is 1
-    if an edge joins them; see `sample_graphlets` for the order of the bits.
+    A graphlet is a small induced subgraph. Its code is an integer with one bit for each pair of its nodes; the bit is 1
+    if an edge joins the two nodes. See `sample_graphlets` for the order of the bits.
 
     Attributes
     ----------
     codes : ndarray of uint64, shape (n_patterns,)
         The codes of graph i are ``codes[offsets[i]:offsets[i + 1]]``, distinct and ascending.
     counts : ndarray of int64, shape (n_patterns,)
-        How often each of `codes` was found in its graph.
+        For each code, how often it was found in its graph.
     offsets : ndarray of int64, shape (n + 1,)
-        Where the codes of each graph begin; the last entry is n_patterns.
+        Position in `codes` at which the codes of each graph begin; the last entry is n_patterns.
     """
 
     codes: npt.NDArray[np.uint64]
@@ -64,8 +64,8 @@ class Patterns(NamedTuple):
 class CanonicalForms(NamedTuple):
     """Isomorphism classes of the graphs on k nodes, as returned by `canonical_forms`.
 
-    The code of a graph is an integer of D = k (k - 1) / 2 bits, one for each pair of nodes. The bit is 1 if an edge
-    joins the two nodes; see `sample_graphlets` for the order of the bits.
+    The code of a graph is an integer of D = k (k - 1) / 2 bits, one for each pair of nodes. A bit is 1 if an edge joins
+    the two nodes of its pair; see `sample_graphlets` for the order of the bits.
 
     Attributes
     ----------
@@ -128,14 +128,15 @@ def sample_graphlets(
     Returns
     -------
     ndarray of uint64, shape (n, n_samples)
-        Code of each graphlet: bit j (j - 1) / 2 + i is 1 if an edge joins nodes i < j, numbered as they were drawn.
+        Code of each graphlet: bit j (j - 1) / 2 + i is 1 if an edge joins nodes i < j, which are numbered in the order
+        in which they were drawn.
 
     Notes
     -----
     Some walks rarely reach new nodes, for example if `flyback` is near 1. To bound the time, a walk that is not
     finished after 64 steps jumps to an unvisited node. This node is drawn at random, with the same probabilities as if
     the walk had gone on until it reached an unvisited node. So jumps do not change the distribution of the graphlets.
-    Another 64 steps may follow, and so on.
+    After a jump, the walk goes on, and jumps again whenever it is not finished after another 64 steps.
 
     References
     ----------
@@ -184,7 +185,7 @@ def count_patterns(codes: npt.ArrayLike) -> Patterns:
     -------
     Patterns
         A named tuple p. The distinct codes of row i are ``p.codes[p.offsets[i]:p.offsets[i + 1]]``, and the same slice
-        of ``p.counts`` says how often each occurs.
+        of ``p.counts`` says how often each code occurs.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     Parameters
     ----------
     graphs : sequence of n graphs
-        In any form that `as_graphs` reads. A graph with more than 2e8 subsets raises an error.
+        In any form that `as_graphs` reads. A graph with more than 2e8 subsets of `size` nodes raises an error.
     size : int
         Number of nodes of a subset, 2 to 11.
 
@@ -233,7 +234,7 @@ def enumerate_graphlets(graphs: Any, size: int) -> Patterns:
     -------
     Patterns
         A named tuple p. The distinct codes of graph i are ``p.codes[p.offsets[i]:p.offsets[i + 1]]``, and the same
-        slice of ``p.counts`` says how often each was found. A graph with fewer than `size` nodes has no codes.
+        slice of ``p.counts`` says how often each code was found. A graph with fewer than `size` nodes has no codes.
 
     Examples
     --------
@@ -333,13 +334,13 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
 def canonical_forms(size: int) -> CanonicalForms:
     """Return the isomorphism class of each graph on `size` nodes.
 
-    A graph is represented by its code, an integer with one bit for each pair of nodes. The bit is 1 if an edge joins
-    the two nodes; see `sample_graphlets` for the order of the bits.
+    A graph is represented by its code, an integer with one bit for each pair of nodes. A bit is 1 if an edge joins the
+    two nodes of its pair; see `sample_graphlets` for the order of the bits.
 
     Parameters
     ----------
     size : int
-        Number of nodes, from 2 to 7; there are 2, 4, 11, 34, 156 or 1044 classes.
+        Number of nodes, from 2 to 7. The numbers of classes for these sizes are 2, 4, 11, 34, 156 and 1044.
 
     Returns
     -------
@@ -349,8 +350,8 @@ def canonical_forms(size: int) -> CanonicalForms:
 
     Notes
     -----
-    The array ``table`` has an entry for each of the 2**(size (size - 1) / 2) codes. These are 2**21 entries for size 7;
-    size 8 would need 2**28.
+    The array ``table`` has an entry for each of the 2**(size (size - 1) / 2) codes. For size 7, there are 2**21
+    entries; size 8 would need 2**28 entries.
 
     Examples
     --------

@@ -69,8 +69,8 @@ def as_graphs(
         - ``(edge_index, n_nodes)`` or ``(edge_index, n_nodes, {"node_labels": ..., ...})``, where ``edge_index``, of
           shape (2, n_arcs), holds the source node and the target node of each arc; nodes are numbered from 0;
         - a dict with the key ``edge_index`` and, optionally, ``n_nodes``, ``node_labels``, ``node_attributes``,
-          ``edge_labels``, ``edge_weights``, ``node_details``. Without ``n_nodes``, the number of nodes is that of the
-          node labels or attributes, one of which is then required;
+          ``edge_labels``, ``edge_weights``, ``node_details``. Without ``n_nodes``, node labels or attributes are
+          required, since their number is the number of nodes;
         - a ``Data`` of PyTorch Geometric (PyG): ``x`` gives the node attributes, ``edge_weight`` the weights, and
           ``edge_attr`` the edge labels (integers or one-hot rows) or the weights (one column of real numbers);
           ``node_label="z"`` reads node labels from the tensor ``z`` (integers or one-hot rows);
@@ -98,7 +98,7 @@ def as_graphs(
     Raises
     ------
     TypeError
-        If `X` is a single graph or not a sequence, or an item is not a graph.
+        If `X` is a single graph or not a sequence, or if an item is not a graph.
     ValueError
         If `X` is empty; if a graph is invalid (an arc leads to a node that does not exist, or the number of labels is
         wrong); if only some graphs have labels or attributes; if no graph has data under a name that you give; or if

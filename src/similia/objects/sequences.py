@@ -27,8 +27,8 @@ def n_objects(X: Any) -> int:
     Parameters
     ----------
     X : sequence of objects
-        List, tuple, pandas or polars Series, Arrow array or batch (such as a `StringBatch`). Also an array, a sparse
-        matrix or a data frame; its rows are the objects. A single object (a string, a number, None) raises a
+        List, tuple, pandas or polars Series, Arrow array or batch (such as a `StringBatch`). Or an array, a sparse
+        matrix or a data frame, whose rows are the objects. A single object (a string, a number, None) raises a
         `TypeError`.
 
     Examples
@@ -136,11 +136,11 @@ def concatenate(collections: Sequence[Any]) -> Any:
     Parameters
     ----------
     collections : sequence of collections
-        Collections of any kind that `n_objects` accepts. If all are batches of one kind, the result is such a batch.
-        Likewise, arrays give an array, sparse matrices a CSR array, and pandas objects of one type a pandas object of
-        this type. Arrays together with pandas data frames give an array, or a CSR array if there is also a sparse
-        matrix. Anything else gives a list.
-        Incompatible batches, such as one of str and one of bytes, raise an error.
+        Collections of any kind that `n_objects` accepts. If all are batches of one kind, the result is a batch of this
+        kind. Likewise, arrays give an array, sparse matrices a CSR array, and pandas objects of one type a pandas
+        object of this type. Arrays together with pandas data frames give an array, or a CSR array if there is also a
+        sparse matrix. Anything else gives a list. Incompatible batches, such as one of str and one of bytes, raise an
+        error.
 
     Examples
     --------
@@ -387,7 +387,7 @@ class StringBatch(Ragged):
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the strings of one or more batches, one batch after another; raise if both str and bytes occur."""
+        """Return the strings of one or more batches, in order; raise an error if both str and bytes occur."""
         if len({batch.is_bytes for batch in batches}) > 1:
             raise TypeError("some batches hold str and others bytes, expected one kind; use bytes.decode or str.encode")
         return super().concatenate(batches)

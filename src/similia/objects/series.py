@@ -72,8 +72,8 @@ def as_series(X: Any, *, axes: str | None = None) -> SeriesBatch:
     ValueError
         If `X` or a series is empty; if a series holds NaN or infinity; if the series differ in their number of
         channels; or if `axes` is invalid or missing. Also if a table of numbers has only one column, or a column such
-        as "time" or "id": it probably has a row for each time point, and `series_from_long` reads such long tables. The
-        message names the series.
+        as "time" or "id": such a table probably has one row for each time point, and `series_from_long` reads these
+        long tables. The message names the series.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def from_aeon(X: Any) -> SeriesBatch:
 
         - "numpy3D": an array ``(n, n_channels, length)``;
         - "np-list": a list of arrays ``(n_channels, length)``, not padded;
-        - "df-list": a list of frames ``(n_channels, length)``, not padded;
+        - "df-list": a list of pandas frames ``(n_channels, length)``, not padded;
         - "numpy2D" and "pd-wide": an array or a frame ``(n, length)`` of one channel;
         - any other format that `from_sktime` reads.
 
@@ -204,7 +204,7 @@ def from_sktime(X: Any) -> SeriesBatch:
 
         - "nested_univ": a pandas frame of n rows whose cells are series, one column for each channel;
         - "pd-multiindex": a pandas frame with an index (instance, time), one column for each channel;
-        - "df-list": a list of frames ``(length, n_channels)``;
+        - "df-list": a list of pandas frames ``(length, n_channels)``;
         - "numpy3D": an array ``(n, n_channels, length)``;
         - "numpyflat" and "pd-wide": an array or a frame of numbers ``(n, length)``, one channel.
 

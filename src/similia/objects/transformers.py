@@ -76,8 +76,8 @@ def as_column(X: Any) -> npt.NDArray[Any]:
 class FromColumn(ObjectsOut):
     """Convert a table of one column to a 1-D array of its objects.
 
-    Use it as the first step of a pipeline inside a meta-estimator that requires tables; see `as_column`. Collections
-    with one axis, such as lists, are returned unchanged. `fit` only checks `X`.
+    Use it as the first step of a pipeline inside a meta-estimator that requires tables; see `as_column`. Lists and
+    other one-dimensional collections are returned unchanged. `fit` only checks `X`.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class FromColumn(ObjectsOut):
 
     @all_at_once
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that `X` is a table of one column, or a collection with one axis."""
+        """Check that `X` is a table of one column, or a one-dimensional collection such as a list."""
         self.transform(X)
         return self
 
@@ -218,9 +218,10 @@ class GraphToSets(ObjectsOut):
     Raises
     ------
     ValueError
-        If the graphs lack the attributes or labels that `use` requests, or have neither with ``use="auto"`` and
-        ``degrees=False``; or if only some graphs have attributes. In `transform`, also if the graphs have another
-        number of attributes than the graphs in `fit`, or if they lack edge labels that the graphs in `fit` had.
+        If the graphs lack the attributes or labels that `use` requests; if ``use="auto"`` and ``degrees=False``, and
+        the graphs have neither attributes nor labels; or if only some graphs have attributes. In `transform`, also if
+        the graphs have another number of attributes than the graphs in `fit`, or if they lack edge labels that the
+        graphs in `fit` had.
 
     Notes
     -----

@@ -180,7 +180,7 @@ def as_sets(X: Any) -> SetBatch:
         - a list, tuple or object array of arrays (or lists of points) of shape ``(size, p)``, that is, ``size`` points
           of dimension p; sizes may differ, p may not;
         - a pandas or polars Series, Arrow array or one-column data frame, in which each cell is a list of points;
-        - a 3-D array ``(n, size, p)``: n sets of one size;
+        - a 3-D array ``(n, size, p)``: n sets of equal size;
         - a `SetBatch`, which is returned unchanged.
 
         An empty set is an array of shape ``(0, p)``; it may be an empty list if another set has a known dimension p.
@@ -200,7 +200,7 @@ def as_sets(X: Any) -> SetBatch:
         set does not hold real numbers.
     ValueError
         If `X` is empty, if an item is not 2-D (as in a single set given as a list of points), if all sets are empty
-        lists, or if a set holds NaN, infinity, or points whose dimension differs from that of the other sets.
+        lists, or if a set holds NaN, infinity, or points whose dimension differs from the dimension of the other sets.
 
     Examples
     --------
