@@ -141,13 +141,13 @@ class RandomConvolutions(TimeShares):
     r"""Embed time series by statistics of dilated convolutions, as MiniRocket and MultiRocket do.
 
     A convolution kernel, here nine weights, moves along the series and reads every d-th point, where d is its dilation.
-    The features say how often, and where, the output of the kernel exceeds a threshold, the bias.
+    The features tell how often, and where, the output of the kernel exceeds a threshold, the bias.
 
     Parameters
     ----------
     n_features : int, default=10_000
-        Number of features. It is rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), and must be at
-        least 84 or 672. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
+        Number of features. For MiniRocket, it must be at least 84, and is rounded down to a multiple of 84; for
+        MultiRocket, the same holds with 672. The papers use 10,000 for MiniRocket and 50,000 for MultiRocket.
     family : {"minirocket", "multirocket"}, default="minirocket"
         Which statistics to use as features. C_t is the output of a kernel at time t, and counts as positive if it
         exceeds the bias b:
@@ -193,8 +193,8 @@ class RandomConvolutions(TimeShares):
     series does not change the outputs that are computed from points of the series alone. At each dilation, half of the
     kernels read the series padded with zeros on both sides. They have an output for each time point, and the constant
     changes their outputs near both ends. The other half have outputs only where the kernel fits into the series without
-    padding; if it fits nowhere, the series is padded for it, too. So a series of any length has features, and lengths
-    may differ between series.
+    padding; if such a kernel fits nowhere, the series is padded for it, too. So a series of any length has features,
+    and lengths may differ between series.
 
     If series have several channels, the output of a kernel is the sum of its outputs for a random subset of at most
     nine channels; small subsets are more likely. The biases of a kernel at a dilation are quantiles of its output for
@@ -247,7 +247,7 @@ class RandomConvolutions(TimeShares):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose dilations, channels and biases of the convolution kernels from series of `X`, at most 1024.
+        """Choose the dilations, channels and biases of the convolution kernels from at most 1024 series of `X`.
 
         The dilation of a kernel is the step between the points that it reads; its biases are the thresholds with which
         its output is compared. `X` is a collection of series in any form that `similia.objects.as_series` accepts.

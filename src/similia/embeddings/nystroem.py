@@ -88,13 +88,13 @@ class Nystroem(ComparesObjects, Transformer):
         an (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that is not
         square.
     n_components : int or "auto", default=300
-        Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` takes min(n,
-        max(300, 0.02 n)) of n training objects, as Zhao et al. do. Not used if `landmarks` are indices.
+        Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` means min(n,
+        max(300, 0.02 n)) for n training objects, the choice of Zhao et al. Not used if `landmarks` are indices.
     landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
         Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``, ``"rpcholesky"``,
-        ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their indices; or a function
-        ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble: each array
-        holds the landmarks of one expert, a separate Nyström approximation.
+        ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); the indices of the landmarks; or a
+        function ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble:
+        each array holds the landmarks of one expert, a separate Nyström approximation.
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
         What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
         them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
@@ -107,8 +107,8 @@ class Nystroem(ComparesObjects, Transformer):
         Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
         precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return float64, but are
         only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a `similia.kernels.Sum` with
-        a part in float32. For these, the default is that of float32. If a function of your own computes in float32 but
-        returns float64, set a larger `rcond`.
+        a part in float32. For these kernels, the default uses the machine precision of float32. If a function of your
+        own computes in float32 but returns float64, set a larger `rcond`.
 
     Attributes
     ----------
@@ -116,8 +116,8 @@ class Nystroem(ComparesObjects, Transformer):
         Copy of `kernel` made by `fit`, with settings such as ``mapping="auto"`` and ``gamma="median"`` replaced by
         their values.
     landmarks_ : collection of objects, length n_landmarks
-        The landmarks, converted for the kernel, for example to a `similia.objects.StringBatch`; their indices if
-        the kernel is precomputed.
+        The landmarks, converted for the kernel, for example to a `similia.objects.StringBatch`; or, if the kernel is
+        precomputed, the indices of the landmarks.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
@@ -138,11 +138,12 @@ class Nystroem(ComparesObjects, Transformer):
 
     Notes
     -----
-    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. The row
-    of an object depends, bit for bit, only on its kernel values, not on the other objects, blocks or threads.
+    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are float32, otherwise
+    float64. The row of an object depends, bit for bit, only on its kernel values, not on the other objects, blocks or
+    threads.
 
     An object with similarity 0 to all landmarks, such as an empty string, gets the zero vector; `transform` warns if
-    more than half of the objects get it. Identical landmarks are harmless: they only lower `rank_`.
+    more than half of the objects get the zero vector. Identical landmarks are harmless: they only lower `rank_`.
 
     References
     ----------
@@ -194,7 +195,7 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit to objects and return their vectors; equal to `fit` and then `transform`, but reads the objects once."""
+        """Fit to objects and return their vectors, as `fit` and then `transform` do, but read the objects only once."""
         objects = self._fit(X, y)
         return self.transform(objects) if isinstance(objects, Distributed) else self._embed(objects)
 
@@ -227,7 +228,7 @@ class Nystroem(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the vectors of n objects, shape (n, `rank_`), float32 if the kernel values are, else float64.
+        """Return the vectors of n objects, shape (n, `rank_`): float32 if the kernel values are float32, else float64.
 
         For a precomputed kernel, `X` holds the similarities of the n objects to all training objects, (n, n_train), or
         to the landmarks only, (n, n_landmarks).
@@ -307,7 +308,7 @@ class Nystroem(ComparesObjects, Transformer):
         ----------
         X : collection of n objects, or ndarray (n_train, n_train) for a precomputed kernel
         n_samples : int or None, default=1000
-            Number of objects drawn from `X`; None takes all, at the cost of n^2 kernel values.
+            Number of objects drawn from `X`; None uses all n objects, and computes n^2 kernel values.
         random_state : int, numpy Generator or None, default=0
             Seed or generator from which the sample is drawn.
         """
