@@ -121,9 +121,9 @@ def export_verilog(
     model, folder : Pipeline or Quantised, path
         The same as in `similia.export_c`.
     X : collection of objects, optional
-        Objects such as the training objects. Together with the landmarks, they set the limits of the model, such as the
-        maximum length of an object; see `similia.quantise`. The testbench runs the first 1000 of them or, without `X`,
-        the first 1000 landmarks. A model without landmarks needs `X`.
+        Objects such as the training objects. Together with the landmarks, these objects set the limits of the model,
+        such as the maximum length of an object; see `similia.quantise`. The testbench runs the first 1000 objects of
+        `X` or, without `X`, the first 1000 landmarks. A model without landmarks needs `X`.
     name : str, default="model"
         Name of the module and prefix of the names of all files: a letter, then letters, digits and underscores.
     max_length, letters, overwrite : int, str, bool
@@ -137,9 +137,9 @@ def export_verilog(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises one of them; (TypeError) if `model` makes codes without
-        `similia.SignRandomProjection`, or was quantised with ``numbers="float"``; or (ValueError) if `name` is not a
-        valid name in Verilog.
+        Errors that `similia.quantise` raises for `model` and the other parameters. Also TypeError if `model` makes
+        codes without `similia.SignRandomProjection` or was quantised with ``numbers="float"``, and ValueError if `name`
+        is not a valid name in Verilog.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 
