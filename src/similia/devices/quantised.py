@@ -122,7 +122,7 @@ class Quantised:
         into coordinates. `signs` projects the coordinates, and packs the signs of the projections into a code, the row
         of bits that stands for the object. `prototypes` gives each class a score for the code; it is None if the
         pipeline makes codes only. If the pipeline makes its codes with `similia.LevelEncoder`,
-        `similia.SequenceEncoder` or `similia.NGramEncoder`, then `input` turns an object into its code at once, and
+        `similia.SequenceEncoder` or `similia.NGramEncoder`, then `input` turns an object directly into its code, and
         `linear` and `signs` are None. The classes of the stages are in ``similia.devices.inputs`` and
         ``similia.devices.stages``.
     classes_ : ndarray or None
@@ -153,7 +153,7 @@ class Quantised:
 
     @property
     def operations(self) -> dict[str, int]:
-        """Number of operations, such as multiplications, by kind: those that predict the label of the longest object."""
+        """Number of operations of each kind, such as multiplications, that are needed to label the longest object."""
         return operations_of(self)
 
     @property
@@ -268,8 +268,8 @@ def quantise(
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.
     letters : str, default=""
-        Further letters that strings may hold. If a string holds a letter that is not allowed, Python raises an error
-        and a device returns an error code.
+        Letters that strings may hold in addition to the letters of the landmarks and `X`. If a string holds a letter
+        that is not allowed, Python raises an error and a device returns an error code.
     numbers : "whole" or "float", default="whole"
         "whole" computes with integers only; see Notes. "float" is for devices with a floating-point unit: vectors,
         coordinates (the input of the projection), projections and prototypes are float32. Counts of substrings and of

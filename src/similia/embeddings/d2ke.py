@@ -68,7 +68,8 @@ class RandomObjects(BaseEstimator):
     def complete(self, X: Any) -> Self:
         """Return a copy in which parameters that are None are replaced by estimates from the objects `X`.
 
-        Raises ValueError if a parameter and `X` are both None (a kernel has no training objects to pass).
+        Raises ValueError if a parameter and `X` are both None. `X` is None if the objects are drawn for a kernel, which
+        has no training objects.
         """
         raise NotImplementedError
 
@@ -509,7 +510,7 @@ class D2KE(ComparesObjects, Transformer):
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
         means 1 / m, and ``"4*median"`` means 4 / m, where m is the median distance between at most 64 random objects
-        and at most 256 training objects. If m is 0, it counts as 1.
+        and at most 256 training objects. If m is 0, 1 is used instead.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
@@ -586,8 +587,8 @@ class D2KE(ComparesObjects, Transformer):
         The feature of an object at distance d from a random object is proportional to ``exp(-gamma d)``. Of `y`, only
         the length is checked.
 
-        If `X` is a Dask collection, a sampler of your own, given as `objects`, receives it as an object with ``len(X)``
-        and ``X.take(indices)``.
+        If `X` is a Dask collection and `objects` is a sampler of your own, the sampler receives an object that supports
+        ``len(X)`` and ``X.take(indices)``.
         """
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)

@@ -99,7 +99,7 @@ class GraphletSampling(Transformer):
         - ``"match"``: the sparse histogram of the :math:`2^D` possible patterns, for `size` up to 7;
         - ``"match_iso"``: the histogram of isomorphism classes, for `size` up to 7;
         - a function or transformer that maps n patterns, a float32 array of shape (n, D), to an array of shape (n, m).
-          A copy of a transformer is fitted to the distinct patterns of the training graphs.
+          If it is a transformer, a copy of it is fitted to the distinct patterns of the training graphs.
     n_components : int or None, default=2000
         Number m of random features. Ignored by ``match``, ``match_iso``, functions and transformers
         (`OpticalRandomFeatures` has its own `n_components`).

@@ -186,8 +186,9 @@ class HeatRandomFeatures(Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the random directions onto which `transform` projects rows, and set `t_` and `mapping_`.
 
-        `X` is a dense or sparse array of shape (n_rows, n), with n >= 2. The diffusion time `t_` of the heat kernel
-        depends only on n; `mapping_`, how rows become unit vectors, may depend on the signs of the entries.
+        `X` is a dense or sparse array of shape (n_rows, n), with n >= 2. Of the data, the diffusion time `t_` of the
+        heat kernel depends only on n. The attribute `mapping_` says how rows become unit vectors; it may depend on the
+        signs of the entries.
         """
         m = check_positive_int(self.n_components, "n_components")
         rows = as_rows(example_of(X))

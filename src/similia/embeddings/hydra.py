@@ -93,8 +93,8 @@ class Hydra(TimeShares):
 
     Notes
     -----
-    Output is float32, with columns in the order (dilation, group, feature, kernel); the two features of a kernel are in
-    the order given above.
+    Output is float32, with columns in the order (dilation, group, feature, kernel). Of the two features, the sum of
+    winning outputs comes first.
 
     Series may have any lengths, in `fit` and later; they are padded with zeros on both sides. Both features of a kernel
     grow with the length of a series; the first feature also grows with the scale of the series. Standardise the series

@@ -373,10 +373,10 @@ class IntervalQuantiles(TimeShares):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return a name for each column, such as ``"channel 0, differences 0-13 (1/4), quantile 2 of 4"``.
 
-        This column holds the second of four quantiles of an interval: differences 0 to 13, one of 4 intervals into
-        which the first differences of channel 0 are cut. "(1/4 later)" means intervals that begin half an interval
-        later. In other names, "points" stands for the series itself, and "frequencies" for its Fourier transform, whose
-        intervals are named by cycles per `length_` points.
+        This name means: the first differences of channel 0 are cut into 4 intervals; one of these intervals holds the
+        differences 0 to 13; the column is the second of four quantiles of this interval. "(1/4 later)" marks an
+        interval that is shifted by half its length. In other names, "points" stands for the series itself, and
+        "frequencies" for its Fourier transform, whose intervals are named by cycles per `length_` points.
         """
         check_fitted(self)
         self._check_parameters()

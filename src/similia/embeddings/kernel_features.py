@@ -88,8 +88,8 @@ class KernelFeatures(ComparesObjects, Transformer):
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs. It is
         empty if the kernel compares the same parts whatever the objects are, as kernels of strings do. `fit_transform`
-        sets it unless the objects are a Dask collection; `fit` sets it only for graphs and for kernels made of other
-        kernels. `transform` raises an error if the kernel would compare other parts of the new objects.
+        sets `compared_` unless the objects are a Dask collection; `fit` sets it only for graphs and for kernels made of
+        other kernels. `transform` raises an error if the kernel would compare other parts of the new objects.
 
     Notes
     -----
@@ -145,8 +145,9 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """Return the features of n objects, csr_array of shape (n, n_features), and record in which columns they lie.
 
-        `met_` has one bit for each column: 1 if an object has a feature in it. With `met_`, `transform` can warn of new
-        objects that share hardly any column with the objects seen here.
+        The record is the attribute `met_`, which has one bit for each column: 1 if an object has a feature in this
+        column. With `met_`, `transform` can warn of new objects that share hardly any column with the objects seen
+        here.
 
         The features of a Dask collection are computed immediately, whereas `transform` returns a lazy array.
         """
@@ -239,8 +240,8 @@ class FeatureWeights(Transformer):
     norm : {"l2", "l1"} or None, default="l2"
         Norm by which each row is divided at the end; None leaves the rows as they are.
     min_objects : int, default=1
-        Minimum number of training objects that must have a feature; the columns of rarer features become 0. The default
-        affects only features that no training object has.
+        Minimum number of training objects that must have a feature; the columns of rarer features become 0. With the
+        default, only the columns of features that no training object has become 0.
 
     Attributes
     ----------
@@ -256,8 +257,8 @@ class FeatureWeights(Transformer):
     With the following kernels, the inner products of rows equal those of scikit-learn's
     ``TfidfVectorizer(lowercase=False, ...)`` with these parameters:
 
-    - ``Spectrum(k=(1, 5))``: ``analyzer="char", ngram_range=(1, 5)``, unless a text contains two or more consecutive
-      whitespace characters;
+    - ``Spectrum(k=(1, 5))``: ``analyzer="char", ngram_range=(1, 5)``, unless a text contains consecutive whitespace
+      characters, which scikit-learn replaces by one space;
     - ``Spectrum(k=(1, 5), boundaries="words")``: ``analyzer="char_wb", ngram_range=(1, 5)``;
     - ``Words((1, 2))``: ``analyzer="word", ngram_range=(1, 2)``.
 

@@ -80,7 +80,7 @@ class Nystroem(ComparesObjects, Transformer):
     Parameters
     ----------
     kernel : callable or "precomputed"
-        ``kernel(X, Y) -> (n, m)`` array of similarities: a kernel of `similia.kernels`, one of
+        A function ``kernel(X, Y)`` that returns an (n, m) array of similarities: a kernel of `similia.kernels`, one of
         ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and Y.
         With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix of the training objects;
         `transform` takes the similarities of new objects to all training objects, (m, n), or to the landmarks only,
@@ -91,10 +91,10 @@ class Nystroem(ComparesObjects, Transformer):
         Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` means min(n,
         max(300, 0.02 n)) for n training objects, the choice of Zhao et al. Not used if `landmarks` are indices.
     landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
-        Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``, ``"rpcholesky"``,
-        ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); the indices of the landmarks; or a
-        function ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble:
-        each array holds the landmarks of one expert, a separate Nyström approximation.
+        How to choose landmarks among the training objects: one of the rules ``"uniform"``, ``"kmeans++"``,
+        ``"leverage"``, ``"rpcholesky"``, ``"adaptive"`` and ``"ensemble"`` (see `similia.embeddings.landmarks`); the
+        indices of the landmarks; or a function ``f(X, kernel, n_components, rng)`` that returns indices. A list of
+        index arrays makes an ensemble: each array holds the landmarks of one expert, a separate Nyström approximation.
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
         What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
         them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
@@ -104,11 +104,11 @@ class Nystroem(ComparesObjects, Transformer):
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
-        Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
-        precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return float64, but are
-        only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a `similia.kernels.Sum` with
-        a part in float32. For these kernels, the default uses the machine precision of float32. If a function of your
-        own computes in float32 but returns float64, set a larger `rcond`.
+        Eigenvalues below ``rcond`` times the largest eigenvalue are dropped. By default, `rcond` is n_landmarks times
+        the machine precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return
+        float64, but are only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a
+        `similia.kernels.Sum` with a part in float32. For these kernels, the default uses the machine precision of
+        float32. If a function of your own computes in float32 but returns float64, set a larger `rcond`.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Nystroem(ComparesObjects, Transformer):
     ------
     ValueError
         In `fit`, if the kernel is not symmetric, or has no positive eigenvalue on the landmarks. In `fit` and
-        `transform`, if a kernel value is not finite (the message names the pair of objects) or the array of kernel
+        `transform`, if a kernel value is not finite (the message names the pair of objects) or if the array of kernel
         values has the wrong shape.
 
     Notes
@@ -185,7 +185,7 @@ class Nystroem(ComparesObjects, Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks, some of the training objects, and decompose their kernel matrix.
 
-        `X` holds n objects; of `y`, only the length is used. If the kernel is precomputed, `X` is the (n, n) kernel
+        `X` holds n objects; of `y`, only the length is checked. If the kernel is precomputed, `X` is the (n, n) kernel
         matrix; if the parameter `landmarks` is one array of indices, the columns of these landmarks, (n, n_landmarks),
         are enough.
         """
@@ -239,7 +239,7 @@ class Nystroem(ComparesObjects, Transformer):
             If more than half of the objects have similarity 0 to all landmarks. For a part of a Dask collection, there
             is a warning only if the part also holds at least 20 objects. Another rule applies while a file or an
             iterator is read in parts: the first object with similarity 0 to all landmarks causes a warning, and later
-            ones cause none.
+            ones cause no further warning.
         """
         check_fitted(self)
         return self._embed(

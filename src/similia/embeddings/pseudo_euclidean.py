@@ -52,10 +52,10 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     Parameters
     ----------
     distance : callable or "precomputed"
-        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, such as ``FromFunction(f)``, or a
-        symmetric function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the (n, n)
-        matrix of the training objects; `transform` takes the distances of new objects to all training objects, (m, n),
-        or to the landmarks only, (m, n_landmarks).
+        A function ``distance(X, Y=None)`` that returns an (n, m) array: one of `similia.distances`, such as
+        ``FromFunction(f)``, or a symmetric function of your own. With ``"precomputed"``, X is a matrix of distances:
+        `fit` takes the (n, n) matrix of the training objects; `transform` takes the distances of new objects to all
+        training objects, (m, n), or to the landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
         Maximum number of columns. Each column belongs to an eigenvector of the matrix of centred squared distances;
         the eigenvectors with the largest absolute eigenvalues are kept. None keeps all eigenvectors whose eigenvalues
@@ -100,7 +100,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     ``np.square(z - w) @ np.sign(eigenvalues_)``: squared differences in columns with a negative eigenvalue are
     subtracted. For two landmarks, this is the square of their distance, unless `n_components` leaves out columns. A
     Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and rotated. A
-    linear model does not use these signs: to it, all coordinates are ordinary features.
+    linear model does not use the signs of the eigenvalues: it treats all coordinates as ordinary features.
 
     `transform` projects new objects into the space of the training objects. A training object gets the same coordinates
     from `transform` as from `fit_transform`. The method GDK_LED of Wu et al. embeds training and test objects together,

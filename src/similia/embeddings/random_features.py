@@ -64,9 +64,9 @@ class OpticalRandomFeatures(Transformer):
 
     W is a random complex matrix of m rows and b a random complex vector; squares are taken entry by entry. Inner
     products of features are estimates of the kernel `similia.kernels.Optical` with the same `scale`
-    :math:`\varsigma` and `bias`, unbiased unless `structured` or `quantize` is set. Without these two and without bias,
-    an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, where r is the squared cosine
-    of the angle between x and y.
+    :math:`\varsigma` and `bias`, unbiased unless `structured` or `quantize` is set. Without `structured`, `quantize`
+    and bias, an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, where r is the
+    squared cosine of the angle between x and y.
 
     Parameters
     ----------

@@ -75,9 +75,9 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     -----
     This is Proposition 2 of Wu et al. (Theorem 2 in their appendix), with smaller constants. k~(x, y) is the mean of
     exp(-gamma d(x, omega)) exp(-gamma d(y, omega)) over R random objects omega. For one pair, Hoeffding's inequality
-    for means of numbers in [0, 1] bounds the probability that k~ and k differ by more than t: it is at most 2 exp(-2 R
-    t^2). (Wu et al. have exp(-R t^2 / 2), for numbers in [-1, 1].) Let N balls of radius r cover the objects; there are
-    at most N^2 pairs of centres. By the triangle inequality, moving x to the centre of its ball changes exp(-gamma d(x,
+    for means of numbers in [0, 1] says that k~ and k differ by more than t with probability at most 2 exp(-2 R t^2).
+    (Wu et al. have exp(-R t^2 / 2), for numbers in [-1, 1].) Let N balls of radius r cover the objects; there are at
+    most N^2 pairs of centres. By the triangle inequality, moving x to the centre of its ball changes exp(-gamma d(x,
     omega)) by at most gamma r. As both factors are at most 1, moving x and y changes each of k~ and k by at most 2
     gamma r, and their difference by 4 gamma r. (Wu et al. have 3 gamma r and 6 gamma r.) Choose a number s in (0, 1),
     and let p be `effective_dimension` and c `constant`. With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
