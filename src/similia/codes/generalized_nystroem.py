@@ -210,7 +210,7 @@ class GeneralizedNystroemPCA(Transformer):
         """Add a chunk of rows to the sample and recompute the directions.
 
         After the last chunk, the result equals that of `fit` on all rows with the same integer `random_state`, bit for
-        bit. The model keeps the rows that may still be in the sample; they must fit into half of
+        bit. The model keeps the rows that may belong to the final sample; they must fit into half of
         ``similia.config(max_memory=...)``. A model that was fitted by `fit`, copied or loaded has not kept such rows:
         `partial_fit` then raises an error. It also raises an error with ``sampling="norm"``.
 

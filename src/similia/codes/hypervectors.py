@@ -211,15 +211,16 @@ def bundle(
 
 
 def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Return the cosines between the codes of `A` and those of `B`, read as vectors of ±1, shape (n, m).
+    """Return the cosines between the codes of `A` and the codes of `B`, read as vectors of ±1, shape (n, m).
 
     A cosine is 1 - 2 h / n_bits, where h is the number of bits that differ.
 
     Parameters
     ----------
     A : ndarray of uint8, shape (n, n_bits // 8)
+        Codes, rows of packed bits.
     B : ndarray of uint8, shape (m, n_bits // 8), optional
-        `A` by default.
+        Codes to compare with; `A` by default.
 
     Examples
     --------

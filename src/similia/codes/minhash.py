@@ -84,9 +84,9 @@ class MinHash(ComparesObjects, Transformer):
     ----------
     kernel : kernel with explicit features, or None
         The codes estimate ``similia.kernels.MinMax(kernel)``, which compares the features of `kernel`. `kernel` may be
-        one of `similia.kernels` that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any object
-        with ``features(X, n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or sparse
-        matrix. Change parameters of the kernel with ``set_params(kernel__k=4)``.
+        a kernel of `similia.kernels` that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any
+        object with ``features(X, n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or
+        sparse matrix. Change parameters of the kernel with ``set_params(kernel__k=4)``.
     n_hashes : int, default=1024
         Number of hashes per object. `similia.planning.minhash_n_hashes` returns the number needed for a given error.
     bits : int, default=1
@@ -109,7 +109,7 @@ class MinHash(ComparesObjects, Transformer):
         Factor by which features are multiplied before each is rounded at random, up or down, to a count. Hashes work on
         sets: an object becomes a set that holds c elements for each feature of count c, and each hash picks one element
         of the set. If an object has features, but all its counts are 0, its set holds one element for one of these
-        features. `fit` uses at most 256 training objects, leaves out those without features, and computes m, the
+        features. `fit` uses at most 256 training objects, leaves out objects without features, and computes m, the
         median of the sums of their features. `scale_` is 1 if these features are integers and m is at most 64 *
         n_hashes. Otherwise, `scale_` is the power of two for which ``m * scale_`` is 4 to 8 times n_hashes.
     seed_ : int
@@ -146,7 +146,7 @@ class MinHash(ComparesObjects, Transformer):
     where k is the number of features of an object. The error is a hundred times larger for an object whose features add
     up to 1% of the median m (see `scale_`).
 
-    All objects without features have the same code, whose similarity to any other code is 0 on average.
+    All objects without features have the same code. Its similarity to the codes of other objects is 0 on average.
 
     References
     ----------

@@ -257,8 +257,8 @@ def quantise(
         `similia.NGramEncoder` (with ``binding="multiply"``) can make the codes.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the objects with which the model compares all
-        others), they set the limits of the model: strings may hold only letters that occur in these objects, and no
-        object may be longer than the longest of them. With ``numbers="whole"``, these objects also determine how
+        others), these objects set the limits of the model: strings may hold only letters that occur in these objects,
+        and no object may be longer than the longest of them. With ``numbers="whole"``, these objects also determine how
         vectors and series are converted to int16. Columns of integers up to 32767 stay as they are. Other columns are
         divided by a power of two and rounded. The divisor, which may be below 1, is the smallest power of two for which
         numbers twice as large as those of these objects still fit into int16. With ``RBF`` and ``DTW``, all columns

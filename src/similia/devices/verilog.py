@@ -109,11 +109,11 @@ def export_verilog(
 
     The core, ``NAME.v``, handles one object at a time and reads one number after another. If the model has a kernel,
     these numbers are the similarities of the object to the landmarks (the objects with which the model compares all
-    others). The core does not compute the similarities; the C code from `export_c` does. If the model has no kernel,
-    the object is a vector, and the numbers are its entries. The core outputs the code byte by byte, and the label as
-    its index in ``classes_``. The core has one multiplier and one clock, and needs no vendor library. The testbench,
-    ``NAME_tb.v``, simulates the core, and counts the objects for which the core and Python differ in code or label.
-    ``NAME_*.hex`` hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to run the
+    others). The core does not compute the similarities; the C code from `export_c` computes them. If the model has no
+    kernel, the object is a vector, and the numbers are its entries. The core outputs the code byte by byte, and the
+    label as its index in ``classes_``. The core has one multiplier and one clock, and needs no vendor library. The
+    testbench, ``NAME_tb.v``, simulates the core, and counts the objects for which the core and Python differ in code or
+    label. ``NAME_*.hex`` hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to run the
     simulation, and lists sizes, clock cycles and operations.
 
     Parameters

@@ -175,7 +175,7 @@ class RandomConvolutions(TimeShares):
     exponent_ : int
         All values of series are divided by 2**exponent_ before they are converted to float32. `fit` chooses the
         exponent so that the largest absolute value of its training series (see Notes) is then between 0.5 and 1. Biases
-        and excesses are those of the divided values.
+        and excesses refer to the divided values.
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of the series.
     difference_kernels_ : DilatedKernels or None
@@ -189,12 +189,12 @@ class RandomConvolutions(TimeShares):
 
     Notes
     -----
-    A kernel has nine weights: 2 at three places, -1 at the others. The weights sum to 0, so a constant added to a
-    series does not change the outputs that are computed from points of the series alone. At each dilation, half of the
-    kernels read the series padded with zeros on both sides. They have an output for each time point, and the constant
-    changes their outputs near both ends. The other half have outputs only where the kernel fits into the series without
-    padding; if such a kernel fits nowhere, the series is padded for it, too. So a series of any length has features,
-    and lengths may differ between series.
+    A kernel has nine weights: 2 at three places, and -1 at the other six places. The weights sum to 0, so a constant
+    added to a series does not change the outputs that are computed from points of the series alone. At each dilation,
+    half of the kernels read the series padded with zeros on both sides. They have an output for each time point, and
+    the constant changes their outputs near both ends. The other half have outputs only where the kernel fits into the
+    series without padding; if such a kernel fits nowhere, the series is padded for it, too. So a series of any length
+    has features, and lengths may differ between series.
 
     If series have several channels, the output of a kernel is the sum of its outputs for a random subset of at most
     nine channels; small subsets are more likely. The biases of a kernel at a dilation are quantiles of its output for

@@ -637,7 +637,8 @@ class D2KE(ComparesObjects, Transformer):
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
         """Return the distances from n objects to ``random_objects_[start:]``, one column for each random object.
 
-        After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
+        After `extend`, set `start` to the former number of random objects to get only the distances to the new random
+        objects.
         """
         check_fitted(self)
         X = read_objects(self, self.distance_, X, reset=False)

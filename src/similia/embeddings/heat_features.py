@@ -108,9 +108,9 @@ class HeatRandomFeatures(Transformer):
     ----------
     directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
         Each column is a unit vector, the direction w. The dtype is that of the rows seen in `fit`. With the same seed,
-        a larger `n_components` keeps these columns (orthogonal ones up to rounding) and adds others. The exception is
-        ``orthogonal="auto"``: at a larger `n_components` it may choose orthogonal directions instead of independent
-        ones.
+        a larger `n_components` keeps these columns (orthogonal directions only up to rounding) and adds more columns.
+        There is one exception: with ``orthogonal="auto"``, a larger `n_components` may replace independent directions
+        by orthogonal directions.
     t_ : float
         Diffusion time.
     mapping_ : {"sqrt", "projection"} or None

@@ -63,7 +63,7 @@ class Hydra(TimeShares):
     ----------
     n_groups : int, default=64
         Number of groups for each dilation (the step between the time points that a kernel reads). Half of the groups
-        (rounded up) read the series, the others its first differences.
+        (rounded up) read the series; the other groups read its first differences.
     n_kernels : int, default=8
         Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many
         kernels, it resembles dictionary methods, which count patterns.

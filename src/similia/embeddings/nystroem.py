@@ -239,7 +239,7 @@ class Nystroem(ComparesObjects, Transformer):
             If more than half of the objects have similarity 0 to all landmarks. For a part of a Dask collection, there
             is a warning only if the part also holds at least 20 objects. Another rule applies while a file or an
             iterator is read in parts: the first object with similarity 0 to all landmarks causes a warning, and later
-            ones cause no further warning.
+            such objects cause no further warning.
         """
         check_fitted(self)
         return self._embed(
