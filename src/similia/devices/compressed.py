@@ -157,10 +157,10 @@ def compress(
     Notes
     -----
     Accuracies are measured before the models are quantised, that is, converted to integers for a device.
-    ``Quantised.loss`` measures how much this changes the codes and labels. The accuracy of the chosen size is a little
-    too high, because the choice was based on it. Report an accuracy that you measure on objects that were not given to
-    `compress`. With few objects, cross-validation is too noisy to rank the sizes, and the chosen size may lose more
-    than `max_loss` on new objects.
+    ``Quantised.loss`` measures how much the conversion changes the codes and labels. The accuracy of the chosen size is
+    a little too high, because the choice was based on it. Report an accuracy that you measure on objects that were not
+    given to `compress`. With few objects, cross-validation is too noisy to rank the sizes, and the chosen size may lose
+    more than `max_loss` on new objects.
 
     Examples
     --------

@@ -77,7 +77,7 @@ _KERNELS = "Spectrum, GappyKmers, WeightedDegree, WeisfeilerLehman, RBF, and Dis
 
 @dataclass(frozen=True)
 class Loss:
-    """Agreement of the model that `similia.quantise` returns with the original, measured on some objects.
+    """Agreement between a quantised model (see `similia.quantise`) and the original, measured on some objects.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Quantised:
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare the codes and labels of objects with those of the original model, and the accuracies if `y` is given.
+        """Compare the codes, the labels and, if `y` is given, the accuracy of this model with those of the original.
 
         Parameters
         ----------

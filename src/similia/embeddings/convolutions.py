@@ -153,15 +153,15 @@ class RandomConvolutions(TimeShares):
         exceeds the bias b:
 
         - ``"minirocket"``: the share of positive values;
-        - ``"multirocket"``: four numbers for the series, and four for its first differences. They are the share of
-          positive values, the mean of their excesses C_t - b, the mean of their positions in time, and the length of
-          the longest run of positive values. The last two are divided by the length of the output. All four are 0 if no
-          value is positive.
+        - ``"multirocket"``: four numbers for the series, and four for its first differences. The four numbers are the
+          share of positive values, the mean excess C_t - b of the positive values, the mean of their positions in time,
+          and the length of the longest run of positive values. The last two numbers are divided by the length of the
+          output. All four numbers are 0 if no value is positive.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws channels and the training series that determine the biases.
     max_dilations : int, default=32
-        Maximum number of different dilations. They grow exponentially from 1 to the largest for which a kernel fits
-        into a series of `length_` points. With `n_features` below 168 (MultiRocket: 1344), the only dilation is 1.
+        Maximum number of different dilations. They grow exponentially from 1 to the largest dilation at which a kernel
+        fits into a series of `length_` points. With `n_features` below 168 (MultiRocket: 1344), the only dilation is 1.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class RandomConvolutions(TimeShares):
     whatever other series are in the call, for any number of threads and on any processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a run
-    includes the value that ends it. Here both follow the text of the paper.
+    includes the value that ends it. In this class, both features follow the text of the paper.
 
     References
     ----------

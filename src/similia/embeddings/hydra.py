@@ -191,8 +191,8 @@ class SparseScaler(Transformer):
     .. math:: x \mapsto [x > 0] \, (\sqrt{x} - \mu) / (\sigma + p_0^e + 10^{-8})
 
     Here mu and sigma are the mean and the standard deviation (with divisor n - 1) of the square roots of a column in
-    `fit`. p_0 is the share of the entries of this column that are not above 0, and e is `exponent`. [x > 0] is 1 if x >
-    0, else 0. Negative numbers count as 0.
+    `fit`. p_0 is the share of the entries of this column that are not above 0, and e is `exponent`. The bracket [x > 0]
+    is 1 if x is positive, else 0. Negative numbers count as 0.
 
     Parameters
     ----------

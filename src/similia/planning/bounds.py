@@ -343,8 +343,8 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     n_pairs : int, default=1
         Number of pairs of objects; n objects form n (n - 1) / 2 pairs.
     bits : int, default=1
-        Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`. Above 1, the bound is for
-        ``output="onehot"``; the similarity of packed bits has a larger error.
+        Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`. If `bits` is above 1, the bound is
+        for ``output="onehot"``; the similarity of packed bits has a larger error.
 
     Returns
     -------
