@@ -133,7 +133,7 @@ def kernel_from_codes(
     Parameters
     ----------
     A, B : uint8 arrays of shape (n, n_bits // 8) and (m, n_bits // 8)
-        Packed bits of one encoder; `B` defaults to `A`.
+        Codes from the same fitted `SignRandomProjection`; `B` defaults to `A`.
     correct : bool, default=True
         Whether to multiply the estimate ``sin S`` by ``1 + V / 2``. This reduces its bias from about ``-rho V / 2`` to
         the order of ``n_bits ** -2``.

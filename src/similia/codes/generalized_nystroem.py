@@ -67,8 +67,8 @@ class GeneralizedNystroemPCA(Transformer):
         accept sources that can be read only once (see Notes).
     center : bool, default=True
         Whether to subtract the mean of the sampled rows (with ``sampling="norm"``, of all rows). If the data lie far
-        from the origin and are not centred, the first direction is close to that of their mean, and all rows have the
-        same sign along it.
+        from the origin and are not centred, the first direction is close to the direction of their mean, and the first
+        coordinate of the transformed rows has the same sign for all rows.
     orthonormalize : bool, default=True
         Whether to make the directions orthonormal and rotate them to the principal axes of the sampled rows. With
         False, they are the directions of Yun et al., which are not orthogonal and whose lengths are only close to 1.
@@ -76,15 +76,16 @@ class GeneralizedNystroemPCA(Transformer):
         The threshold gamma of Yun et al., Section V-B. C holds the sampled rows with all d features, centred if
         `center`; W holds the r sampled features of C; s is the `n_components`-th largest singular value of W. `fit`
         raises an error if s^2 is below gamma (r / d) ||C||_1 ||C||_inf. Here ||C||_1 is the largest sum of absolute
-        values of a column, and ||C||_inf that of a row. With ``sampling="norm"``, the limit of s^2 is gamma ||W||_F^2.
-        Without `truncation`, `fit` raises an error only if s is as small as its rounding error.
+        values of a column, and ||C||_inf the largest sum of absolute values of a row. With ``sampling="norm"``, `fit`
+        raises an error if s^2 is below gamma ||W||_F^2. Without `truncation`, it raises an error only if s is as small
+        as its rounding error.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws features and rows.
 
     Attributes
     ----------
     components_ : ndarray, shape (n_components, n_features)
-        The directions, float32 for float32 data, else float64. The entry of largest magnitude in a row is positive.
+        The directions, float32 for float32 data, else float64. In each row, the entry of largest magnitude is positive.
     mean_ : ndarray of float64, shape (n_features,)
         Mean that `transform` subtracts; zeros if `center` is False.
     singular_values_ : ndarray of float64, shape (n_components,)
@@ -113,11 +114,11 @@ class GeneralizedNystroemPCA(Transformer):
     **Memory.** `fit` keeps the sampled rows if they fit into half of ``similia.config(max_memory=...)``. Otherwise it
     accumulates P = C^T W (`truncation` defines C and W) in one pass over the rows. P is a float64 matrix of shape
     (n_features, number of sampled features). Both ways give the same subspace up to rounding. But with P, `fit` keeps
-    only some of the sampled rows, and rotates the directions to the principal axes of these. `fit` cannot use P in
-    three cases: with `truncation`; with ``sampling="norm"``; and, if `sample_fraction` is an integer, for an iterable
-    or a stream, whose number of rows is not known in advance. In these cases, it raises an error if the sampled rows do
-    not fit. If `fit` computes P from float32 data, it raises an error if the `n_components`-th singular value of W is
-    at most 0.0014 times the largest. A singular value as small as this may consist of rounding errors.
+    only some of the sampled rows, and rotates the directions to the principal axes of the rows that it keeps. `fit`
+    cannot use P in three cases: with `truncation`; with ``sampling="norm"``; and, if `sample_fraction` is an integer,
+    for an iterable or a stream, whose number of rows is not known in advance. In these cases, it raises an error if the
+    sampled rows do not fit. If `fit` computes P from float32 data, it raises an error if the `n_components`-th singular
+    value of W is at most 0.0014 times the largest. A singular value as small as this may consist of rounding errors.
 
     **Precision.** The directions are products of the sampled rows and the singular vectors of W. For dense float32
     rows, `fit` computes these products in float32, or in float64 if the `n_components`-th singular value of W is below
@@ -180,17 +181,17 @@ class GeneralizedNystroemPCA(Transformer):
         Parameters
         ----------
         X : array, sparse matrix, row-addressable object, path, or iterable of chunks; shape (n, n_features)
-            The data. A path is that of a ``.npy`` or ``.parquet`` file. An object that is not an array, such as a
-            dataset of h5py or zarr, needs a `shape` and access to its rows. Chunks are 2-D arrays of rows; a stream
-            of vectors from `similia.sources.open_stream` works like an iterable of chunks.
+            The data. A path names a ``.npy`` or ``.parquet`` file. An object that is not an array, such as a dataset of
+            h5py or zarr, must have a `shape` and give access to its rows. Chunks are 2-D arrays of rows; a stream of
+            vectors from `similia.sources.open_stream` works like an iterable of chunks.
         y : ignored
 
         Raises
         ------
         ValueError
             If the sample has fewer than `n_components` usable directions; if a sampled row holds NaN or infinity; or if
-            the sample takes more than half of ``similia.config(max_memory=...)``, and `fit` cannot compute a matrix of
-            products instead that takes less. If other values of parameters help, the message suggests them.
+            the sample needs more than half of ``similia.config(max_memory=...)``, and `fit` cannot replace it by a
+            smaller matrix of products. If other values of parameters would help, the message suggests them.
         """
         self._check_parameters()
         self.__dict__.pop("_reservoir", None)
@@ -209,9 +210,9 @@ class GeneralizedNystroemPCA(Transformer):
         """Add a chunk of rows to the sample and recompute the directions.
 
         After the last chunk, the result equals that of `fit` on all rows with the same integer `random_state`, bit for
-        bit. The model keeps the rows that may still be in the sample; they must fit into half of
-        ``similia.config(max_memory=...)``. `partial_fit` raises an error for a model that has no such rows because it
-        was fitted by `fit`, copied or loaded. It also raises an error with ``sampling="norm"``.
+        bit. The model keeps the rows that may belong to the final sample; they must fit into half of
+        ``similia.config(max_memory=...)``. A model that was fitted by `fit`, copied or loaded has not kept such rows:
+        `partial_fit` then raises an error. It also raises an error with ``sampling="norm"``.
 
         Parameters
         ----------
@@ -219,8 +220,8 @@ class GeneralizedNystroemPCA(Transformer):
             The next rows. The first chunk determines the float type.
         y : ignored
         refit : bool, default=True
-            Whether to recompute the directions, once there are `n_components` rows (one more if rows are centred). To
-            save time, pass False for all chunks but the last.
+            Whether to recompute the directions, provided that there are at least `n_components` rows (one more if rows
+            are centred). To save time, pass False for all chunks but the last.
         """
         self._check_parameters()
         if not hasattr(self, "_reservoir"):
@@ -241,8 +242,8 @@ class GeneralizedNystroemPCA(Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
         """Project rows onto the directions, the rows of `components_`; return shape (n, n_components).
 
-        `X` holds n rows in any form that `fit` takes. The dtype is that of `components_`: float32 if `fit` saw float32
-        data, else float64. The result for a row depends only on that row and the fitted model, bit for bit.
+        `X` holds n rows in any form that `fit` accepts. The dtype is that of `components_`: float32 if `fit` saw
+        float32 data, else float64. The result for a row depends only on that row and the fitted model, bit for bit.
         """
         self._check_columns(X)
         source = self._open_like_fit(X)
@@ -281,8 +282,8 @@ class GeneralizedNystroemPCA(Transformer):
         Returns
         -------
         float
-            0 if all rows, after subtraction of `mean_`, lie in the span of the rows of `components_`; at most 1 if
-            these are orthonormal.
+            0 if all rows, after subtraction of `mean_`, lie in the span of the rows of `components_`; at most 1 if the
+            rows of `components_` are orthonormal.
         """
         error = norm = 0.0
         blocks, row = self._open_like_fit(X).blocks(), 0

@@ -59,7 +59,7 @@ class GraphHDEncoder(SeededEncoder):
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     damping : float, default=0.85
-        Probability, in [0, 1), that PageRank's walk follows an edge instead of restarting.
+        Probability, in [0, 1), that the random walk of PageRank follows an edge instead of restarting.
     n_iter : int, default=100
         Number of PageRank iterations.
     output : {"bits", "counts"}, default="bits"
@@ -76,8 +76,8 @@ class GraphHDEncoder(SeededEncoder):
 
     Notes
     -----
-    Nodes are ranked by PageRank; the node with the largest has rank 0. A node gets the random vector that belongs to
-    its rank, and an edge gets the product of the vectors of its two nodes. Nodes with equal PageRank, such as the
+    Nodes are ranked by PageRank; the node with the largest value has rank 0. A node gets the random vector that belongs
+    to its rank, and an edge gets the product of the vectors of its two nodes. Nodes with equal PageRank, such as the
     leaves of a star, are ranked by node number. If no two nodes have equal PageRank, the code does not depend on the
     numbering.
 

@@ -45,15 +45,15 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 def random(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return n independent, uniformly random codes (rows of packed bits, uint8), shape (n, n_bits // 8).
 
-    The `similarity` of two of them, 1 - 2 (number of differing bits) / n_bits, has expectation 0 and standard deviation
-    ``n_bits ** -0.5``.
+    The `similarity` of two such codes, 1 - 2 (number of differing bits) / n_bits, has expectation 0 and standard
+    deviation ``n_bits ** -0.5``.
 
     Parameters
     ----------
     n : int
         Number of codes.
     n_bits : int, default=10_000
-        A multiple of 8.
+        Length of the codes, a multiple of 8.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator.
 
@@ -72,16 +72,16 @@ def level(n: int, n_bits: int = 10_000, random_state: Any = None) -> Codes:
     """Return random codes for n levels of a quantity, shape (n, n_bits // 8); near levels have similar codes.
 
     The code of level 0 is random. All bit positions are put in a random order, and level i differs from level 0 in the
-    first ``i * n_bits / (2 (n - 1))`` of them, rounded. The `similarity` of two codes is 1 - 2 (number of differing
-    bits) / n_bits. For levels i and j, it is ``1 - |i - j| / (n - 1)`` up to the rounding. For the first and the last
-    level, it is exactly 0.
+    first ``i * n_bits / (2 (n - 1))`` positions, rounded, in this order. The `similarity` of two codes is 1 - 2 (number
+    of differing bits) / n_bits. For levels i and j, the similarity is ``1 - |i - j| / (n - 1)`` up to the rounding. For
+    the first and the last level, it is exactly 0.
 
     Parameters
     ----------
     n : int
         Number of levels. Above ``n_bits / 2 + 1``, some neighbouring levels have equal codes.
     n_bits : int, default=10_000
-        A multiple of 8.
+        Length of the codes, a multiple of 8.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator.
 
@@ -211,15 +211,16 @@ def bundle(
 
 
 def similarity(A: npt.ArrayLike, B: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
-    """Return the cosines between the codes of `A` and those of `B`, read as vectors of ±1, shape (n, m).
+    """Return the cosines between the codes of `A` and the codes of `B`, read as vectors of ±1, shape (n, m).
 
     A cosine is 1 - 2 h / n_bits, where h is the number of bits that differ.
 
     Parameters
     ----------
     A : ndarray of uint8, shape (n, n_bits // 8)
+        Codes, rows of packed bits.
     B : ndarray of uint8, shape (m, n_bits // 8), optional
-        `A` by default.
+        Codes to compare with; `A` by default.
 
     Examples
     --------
@@ -305,10 +306,11 @@ class HypervectorEncoder(Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Return the hypervectors (long codes) of n objects, in the form that the parameter `output` names.
+        """Return the hypervectors (long codes) of n objects, packed or as numbers (see `output`).
 
-        Packed codes are uint8 of shape (n, n_bits // 8); counts (int32) and floats have the shape (n, n_bits). The
-        objects are of the same kind as in `fit`.
+        Packed codes are uint8 of shape (n, n_bits // 8). Counts and floats have the shape (n, n_bits); counts are
+        int32, or float64 if a `RecordEncoder` adds up hypervectors that are not all packed bits. The objects must be of
+        the same kind as in `fit`.
         """
         check_fitted(self)
         self._check_parameters()

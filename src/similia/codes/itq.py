@@ -114,7 +114,7 @@ class ITQ(_CentredSigns):
         Stop when an iteration increases tr(Y^T Z Q) by at most this fraction (`losses_` defines Y, Z and Q). The loss
         depends on the rotation only through this trace.
     random_state : int, numpy Generator or None, default=None
-        Seed or generator from which `fit` draws the initial rotation and the sample, if there is one.
+        Seed or generator from which `fit` draws the initial rotation and, with `max_samples`, the sample.
     max_samples : int, optional
         Maximum number of vectors that `fit` uses. If `X` has more, `fit` draws a random sample without replacement.
 
@@ -137,8 +137,8 @@ class ITQ(_CentredSigns):
 
     Notes
     -----
-    `fit` reads the vectors twice and then once per iteration; `transform` reads them once. Both read blocks of rows and
-    allocate no array of n rows except the codes, so a memory map may be larger than RAM.
+    `fit` reads the vectors twice and then once per iteration; `transform` reads them once. Both methods read blocks of
+    rows, and allocate no array of n rows except the codes, so a memory map may be larger than RAM.
 
     The rotation depends neither on the number of threads nor on ``similia.config(max_memory=...)``. The bits of a row
     depend only on that row and the fitted model. Scaling all vectors by a power of two changes neither the rotation nor
@@ -229,7 +229,7 @@ class SignCodes(_CentredSigns):
     Parameters
     ----------
     center : bool, default=True
-        Whether to subtract the mean of the vectors of `fit`; if False, use the signs of the numbers as they are.
+        Whether to subtract the mean of the vectors seen in `fit`; if False, use the signs of the numbers as they are.
 
     Attributes
     ----------

@@ -84,9 +84,9 @@ class MinHash(ComparesObjects, Transformer):
     ----------
     kernel : kernel with explicit features, or None
         The codes estimate ``similia.kernels.MinMax(kernel)``, which compares the features of `kernel`. `kernel` may be
-        one of `similia.kernels` that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any object
-        with ``features(X, n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or sparse
-        matrix. Change parameters of the kernel with ``set_params(kernel__k=4)``.
+        a kernel of `similia.kernels` that counts substructures, a ``Sum`` or ``Normalized`` of such kernels, or any
+        object with ``features(X, n_features)``. With None, the objects are vectors of numbers >= 0, rows of a dense or
+        sparse matrix. Change parameters of the kernel with ``set_params(kernel__k=4)``.
     n_hashes : int, default=1024
         Number of hashes per object. `similia.planning.minhash_n_hashes` returns the number needed for a given error.
     bits : int, default=1
@@ -108,10 +108,10 @@ class MinHash(ComparesObjects, Transformer):
     scale_ : float
         Factor by which features are multiplied before each is rounded at random, up or down, to a count. Hashes work on
         sets: an object becomes a set that holds c elements for each feature of count c, and each hash picks one element
-        of the set. If an object has features, but all its counts are 0, its set holds one element for one of them.
-        `fit` takes at most 256 training objects, leaves out those without features, and computes m, the median of the
-        sums of their features. `scale_` is 1 if these features are integers and m is at most 64 * n_hashes. Otherwise
-        it is the power of two for which ``m * scale_`` is 4 to 8 times n_hashes.
+        of the set. If an object has features, but all its counts are 0, its set holds one element for one of these
+        features. `fit` uses at most 256 training objects, leaves out objects without features, and computes m, the
+        median of the sums of their features. `scale_` is 1 if these features are integers and m is at most 64 *
+        n_hashes. Otherwise, `scale_` is the power of two for which ``m * scale_`` is 4 to 8 times n_hashes.
     seed_ : int
         Seed of all hashes.
 
@@ -146,7 +146,7 @@ class MinHash(ComparesObjects, Transformer):
     where k is the number of features of an object. The error is a hundred times larger for an object whose features add
     up to 1% of the median m (see `scale_`).
 
-    All objects without features have the same code, whose similarity to any other code is 0 on average.
+    All objects without features have the same code. Its similarity to the codes of other objects is 0 on average.
 
     References
     ----------
@@ -218,8 +218,8 @@ class MinHash(ComparesObjects, Transformer):
     def transform(self, X: Any) -> npt.NDArray[np.uint8] | sp.csr_array:
         """Return the codes of n objects: packed bits or, for ``output="onehot"``, sparse vectors.
 
-        Packed bits are uint8 of shape (n, n_hashes * bits // 8), sparse vectors are a csr_array of float64 of shape
-        (n, n_hashes * 2**bits).
+        Packed bits are a uint8 array of shape (n, n_hashes * bits // 8); sparse vectors are a csr_array of float64 of
+        shape (n, n_hashes * 2**bits).
         """
         objects = self._read(X)
         n, onehot = n_objects(objects), self.output == "onehot"
@@ -243,7 +243,7 @@ class MinHash(ComparesObjects, Transformer):
     def bands(self, X: Any, rows: int = 1) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
         """Return keys by which a hash table finds similar objects: one for each band (a group of `rows` hashes).
 
-        If the min-max kernel of two objects is J, their keys of a band are equal with probability J**rows.
+        If the min-max kernel of two objects is J, they have the same key in a given band with probability J**rows.
 
         Parameters
         ----------
@@ -256,8 +256,8 @@ class MinHash(ComparesObjects, Transformer):
         keys : ndarray of uint64, shape (n, n_hashes // rows)
             All objects without features have the same keys.
         hashes : ndarray of uint8, shape (n, n_hashes)
-            Eight bits of each hash. The share of equal hashes in two rows estimates J, but 1 / 256 of the hashes of
-            different elements are equal by chance.
+            Eight bits of each hash. The share of positions at which two rows are equal estimates J. The estimate is
+            slightly too high, because two hashes that should differ have the same eight bits with probability 1 / 256.
 
         References
         ----------
@@ -306,7 +306,7 @@ class MinHash(ComparesObjects, Transformer):
 
     @property
     def estimated_kernel(self) -> MinMax:
-        """The min-max kernel that the codes estimate; `similia.SimilaritySearch` reranks neighbours by it."""
+        """The min-max kernel that the codes estimate; `similia.SimilaritySearch` reranks neighbours by this kernel."""
         return MinMax(self.kernel_.kernel if hasattr(self, "kernel_") else self.kernel)
 
     @property

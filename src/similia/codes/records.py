@@ -53,9 +53,9 @@ class RecordEncoder(HypervectorEncoder):
         `encoder` is a transformer that returns hypervectors: packed bits (uint8) or numbers. The hypervectors of all
         encoders must have the same length, counted in bits or numbers.
     output : {"bits", "counts"}, default="bits"
-        Each encoder has a random vector of ±1, its role. For each record, `transform` multiplies the hypervector from
-        each encoder by the role of this encoder, and adds up the products. "counts" returns the sums, "bits" their
-        signs as packed bits. In the products, bit 1 of a packed hypervector counts as +1, and bit 0 as -1.
+        What `transform` returns. For each record, it multiplies the hypervector from each encoder by a random vector of
+        ±1, the role of this encoder, and adds up the products. "counts" returns the sums, and "bits" their signs as
+        packed bits. In the products, bit 1 of a packed hypervector counts as +1, and bit 0 as -1.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws the roles and the vector that breaks ties. It does not seed the
         encoders, which have their own `random_state`.

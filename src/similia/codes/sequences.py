@@ -79,21 +79,21 @@ _VALUES_PER_TASK = 1_000  # about a millisecond, many times the cost of starting
 class NGramEncoder(SeededEncoder):
     """Encode a string as the bitwise majority or the sum of the vectors of its n-grams.
 
-    An n-gram is n consecutive letters. Each letter has a random vector of +1 and -1, stored as bits 1 and 0. `binding`
-    says how the vector of an n-gram is made from those of its letters.
+    An n-gram is n consecutive letters. Each letter has a random vector of +1 and -1, stored as bits 1 and 0. The
+    parameter `binding` says how the vectors of the letters are combined into the vector of the n-gram.
 
     Parameters
     ----------
     n : int, default=3
-        Letters per n-gram. A string shorter than `n` is one n-gram of all its letters. To compare strings position by
-        position, set `n` to the length of the longest string and `binding` to "add".
+        Number of letters per n-gram. A string shorter than `n` is one n-gram of all its letters. To compare strings
+        position by position, set `n` to the length of the longest string and `binding` to "add".
     n_bits : int, default=10_000
         Length of the hypervectors (long, random-looking codes), a multiple of 8.
     binding : {"multiply", "add"}, default="multiply"
         How to combine the letter vectors of an n-gram. Each vector is first shifted cyclically (as by ``numpy.roll``)
-        by the position of its letter in the n-gram. "multiply" takes the elementwise product of the shifted vectors of
-        ±1, so different n-grams are dissimilar. "add" takes their elementwise majority, so n-grams that share letters
-        at the same positions are similar.
+        by the position of its letter in the n-gram. "multiply" computes the elementwise product of the shifted vectors
+        of ±1, so different n-grams are dissimilar. "add" computes their elementwise majority, so n-grams that share
+        letters at the same positions are similar.
     output : {"bits", "counts"}, default="bits"
         What `transform` returns: the bitwise majority of the n-gram vectors, packed ("bits"), or their sum, in which
         bit 1 counts as +1 and bit 0 as -1 ("counts").
@@ -109,8 +109,8 @@ class NGramEncoder(SeededEncoder):
     Notes
     -----
     If a bit is 1 in exactly half of the vectors, there is no majority: the code then takes this bit from a random
-    vector, which `seed_` determines. The empty string has no n-grams, so its counts are 0 and its bits are those of
-    this vector.
+    vector, which `seed_` determines. The empty string has no n-grams, so its counts are 0, and its code consists of the
+    bits of this random vector.
 
     References
     ----------
@@ -173,10 +173,10 @@ class NGramEncoder(SeededEncoder):
 class SequenceEncoder(RangeEncoder):
     """Encode a time series as one hypervector: the majority or the sum of the vectors of its n-grams.
 
-    Each value takes the random ±1 vector of its level (see `n_levels`). In an n-gram (n consecutive values), the vector
-    of each value is shifted cyclically (as by ``numpy.roll``) by the position of the value in the n-gram. The
-    elementwise product of the shifted vectors is the vector of the n-gram. With ``n=None``, single values take the
-    place of n-grams, and their vectors are shifted by their positions in time.
+    Each value is represented by the random ±1 vector of its level (see `n_levels`). In an n-gram (n consecutive
+    values), the vector of each value is shifted cyclically (as by ``numpy.roll``) by the position of the value in the
+    n-gram. The elementwise product of the shifted vectors is the vector of the n-gram. With ``n=None``, single values
+    take the place of n-grams, and their vectors are shifted by their positions in time.
 
     Parameters
     ----------
@@ -215,9 +215,9 @@ class SequenceEncoder(RangeEncoder):
     negative. So two series whose values stay near the middle of the range are similar, whatever their shape.
 
     With ``n=None``, level vectors that are shifted by different positions have small random similarities, of about
-    n_bits**-0.5. In a slow series, where neighbouring values are nearly equal, these add up: the similarity of two
-    series of T values has a random error of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits, or subsample the
-    series.
+    n_bits**-0.5. In a slow series, where neighbouring values are nearly equal, these similarities add up: the
+    similarity of two series of T values has a random error of about (2 T / (3 n_bits))**0.5. Keep T far below n_bits,
+    or subsample the series.
 
     References
     ----------

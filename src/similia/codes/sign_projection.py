@@ -90,8 +90,8 @@ class SignRandomProjection(SignEncoder):
 
     The parameter `method` decides speed, memory and noise:
 
-    - "structured" suits more than 128 features. There, it is about five times faster than "gaussian" and stores no
-      projection matrix, and its codes estimate cosines with less noise.
+    - "structured" suits vectors of more than 128 features. For such vectors, it is about five times faster than
+      "gaussian", it stores no projection matrix, and its codes estimate cosines with less noise.
     - "hadamard" suits small devices (`similia.quantise`), because it never stores a matrix. For more than 128 features,
       it is the same as "structured".
     - "gaussian", the default, is the method of the NysHD paper (see `similia.recipes.nyshd`). Use it also for very
@@ -128,8 +128,8 @@ class SignRandomProjection(SignEncoder):
           orthogonal (Haar) matrix of n_features rows. For more features, vectors are padded with zeros to length p, the
           next power of two, and multiplied three times by random signs and a Hadamard matrix. This takes
           3 n * n_bits * log2(p) additions and keeps three random signs for each bit instead of a matrix.
-        - "hadamard": for any number of features, the padding, signs and Hadamard matrices that "structured" uses for
-          more than 128 features. Here p is at least 256.
+        - "hadamard": padding, random signs and Hadamard matrices as in "structured" with more than 128 features, but
+          for any number of features. Here p is at least 256.
     random_state : int, numpy generator or None, default=None
         Seed or generator from which `fit` draws the directions.
 
@@ -152,10 +152,10 @@ class SignRandomProjection(SignEncoder):
     packed bits. If a ``ColumnTransformer`` joins them with columns of another type, later steps read the bytes as
     numbers instead; use `similia.codes.RecordEncoder` to join codes.
 
-    All bits of a zero row are ones. Its estimated cosine with any other row is 0 on average.
+    In the code of a zero row, all bits are 1. The estimated cosine of a zero row with any other row is 0 on average.
 
     If directions are dense (`projection_`), rows are rounded to integers. The rounding rotates each row by a small
-    angle. If the number of features k is at most 65,536, the angle is about sqrt(k / 12) / 2^12 radian (1e-3 for 300
+    angle. If the number of features k is at most 65,536, the angle is about sqrt(k / 12) / 2^12 radians (1e-3 for 300
     features). This is far less than the noise of the estimates for any practical number of bits. For more features, the
     angle is up to 2.3 times as large as this formula gives.
 

@@ -146,8 +146,8 @@ class LevelEncoder(RangeEncoder):
     output : {"bits", "counts"}, default="bits"
         How `transform` combines the vectors of the numbers in a row: "bits" returns their bitwise majority, packed, and
         "counts" returns their sum, n_bits integers. Each level and each feature has a random vector of ±1 (bit 1 is +1,
-        bit 0 is -1). The vector of a number is the product of two: that of its level and that of its feature. If there
-        is only one feature, it is the vector of the level alone.
+        bit 0 is -1). The vector of a number is the product of the vector of its level and the vector of its feature. If
+        there is only one feature, the vector of a number is the vector of its level.
     random_state : int, Generator, RandomState or None
         Seed or generator from which `fit` draws `levels_`, `roles_` and `ties_`.
 
@@ -171,7 +171,7 @@ class LevelEncoder(RangeEncoder):
     / (n_levels - 1))``, where l(x_j) is the index, from 0, of the level of x_j. With several features, this is
     approximate, because random roles are slightly similar; with one feature, it is exact up to the rounding of
     `similia.codes.level`. With ``output="bits"``, ties distort similarities: with two features, every position where
-    the two products differ is a tie; with four features, about three positions in eight are ties.
+    the vectors of the two numbers differ is a tie; with four features, about three positions in eight are ties.
 
     Without `low` and `high`, a feature that is constant in `fit` carries no information later: all its numbers get the
     first level.

@@ -68,11 +68,11 @@ def export_c(
         Folder for the files; it is made if it does not exist.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the objects with which the model compares all
-        others), they set the limits of the model, such as the maximum length of an object; see `similia.quantise`. The
-        test program checks the first 20 of them or, without `X`, the first 20 landmarks. A model without landmarks
-        needs `X`. There is one exception: a quantised model that makes codes with `similia.LevelEncoder`,
-        `similia.SequenceEncoder` or `similia.NGramEncoder` can be written without `X`, and the test program then checks
-        nothing.
+        others), these objects set the limits of the model, such as the maximum length of an object; see
+        `similia.quantise`. The test program checks the first 20 objects of `X` or, without `X`, the first 20 landmarks.
+        A model without landmarks needs `X`. There is one exception: a quantised model that makes codes with
+        `similia.LevelEncoder`, `similia.SequenceEncoder` or `similia.NGramEncoder` can be written without `X`, and the
+        test program then checks nothing.
     name : str, default="model"
         Prefix of the names of all files, and of functions and types in C: a letter, then letters, digits and
         underscores.
@@ -93,7 +93,8 @@ def export_c(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises one of them, or (ValueError) if `name` is not a valid name in C.
+        Errors that `similia.quantise` raises for `model` and the other parameters. Also ValueError if `name` is not a
+        valid name in C.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 

@@ -43,14 +43,14 @@ _MOST = 2000  # maximum number of objects on which sizes are compared
 
 @dataclass(frozen=True)
 class Size:
-    """One size of a model, its accuracy in cross-validation, and the bytes and operations that it takes on a device.
+    """One size of a model, its accuracy in cross-validation, and the bytes and operations that it needs on a device.
 
     Attributes
     ----------
     n_landmarks, n_bits, prototype_bits : int
         Number of landmarks (training objects with which all objects are compared), bits per code (the row of bits that
         represents an object), and bits per component of a prototype (the vector that stands for a class). If fewer
-        landmarks already represent every training object exactly, the model has only those.
+        landmarks already represent every training object exactly, the model has only these fewer landmarks.
     accuracy, error : float
         Mean accuracy over the folds, and its standard error.
     n_bytes, n_operations : int
@@ -74,14 +74,14 @@ class Size:
 
 @dataclass(frozen=True, repr=False)
 class Compressed:
-    """The result of `compress`: a smaller model, and all the sizes of the model that were compared.
+    """The result of `compress`: a smaller model, and all sizes that were compared.
 
     Attributes
     ----------
     model : Pipeline
         The model of the chosen size, fitted to all objects. Give it to `similia.export_c`.
     chosen : Size
-        The chosen size: the numbers of landmarks and bits, with the accuracy in cross-validation and the bytes.
+        The size of `model`: its numbers of landmarks and bits, its accuracy in cross-validation, and its bytes.
     sizes : list of Size
         All sizes that were tried, the one with the fewest bytes first.
     """
@@ -103,7 +103,7 @@ class Compressed:
         return f"{self.table()}; .sizes has all"
 
     def table(self) -> str:
-        """Return a table, as text, of the chosen size and all sizes that are more accurate than every smaller one."""
+        """Return a table, as text, of the chosen size and all sizes that are more accurate than every smaller size."""
         head = "landmarks    bits  prototype          accuracy      bytes  operations"
         shown = sorted({*map(self.sizes.index, [*self.frontier, self.chosen])})
         rows = [f"{self.sizes[i]}{'  <- chosen' if self.sizes[i] is self.chosen else ''}" for i in shown]
@@ -120,12 +120,12 @@ def compress(
     Parameters
     ----------
     model : Pipeline
-        A NysHD model, as `similia.recipes.nyshd` returns: a pipeline of `similia.Nystroem`,
+        A NysHD model, as `similia.recipes.nyshd` returns it: a pipeline of `similia.Nystroem`,
         `similia.SignRandomProjection` and `similia.HDClassifier`, fitted or not. It is not changed. Its number of
         landmarks (at most the number of training objects of a fold) and its number of bits are the largest that are
-        tried. Each is halved up to four times, but not below 8 landmarks and 256 bits. All combinations of these
-        numbers are tried, each with 8, 4 and 1 bits per component of the prototypes (the vectors that stand for the
-        classes).
+        tried. Each of the two numbers is halved up to four times, but not below 8 landmarks and 256 bits. All
+        combinations of these numbers are tried, each with 8, 4 and 1 bits per component of the prototypes (the vectors
+        that stand for the classes).
     X : collection of n objects
     y : array-like (n,)
         Labels.
@@ -137,7 +137,7 @@ def compress(
     cv : int, default=5
         Number of folds of the stratified cross-validation that compares sizes, on at most 2000 objects.
     random_state : int, numpy Generator or None, default=0
-        Source of randomness for the folds, the landmarks and the projection.
+        Seed or generator from which the folds, the landmarks and the projection are drawn.
 
     Returns
     -------
@@ -145,22 +145,22 @@ def compress(
         The model of the chosen size, fitted to all objects, and a list of all sizes that were tried. All models have
         ``landmarks="rpcholesky"`` in `similia.Nystroem` and ``method="hadamard"`` in `similia.SignRandomProjection`,
         even if `model` has other values. When printed, the result shows the chosen size and the sizes that are more
-        accurate than every smaller one.
+        accurate than every smaller size.
 
     Raises
     ------
     TypeError
-        If `model` does not consist of these three steps, or `similia.quantise` cannot convert it.
+        If `model` does not consist of the three steps named above, or if `similia.quantise` cannot convert it.
     ValueError
-        If a parameter is invalid, `y` has another length than `X`, or every size takes more than `max_bytes`.
+        If a parameter is invalid; if `X` and `y` differ in length; or if every size needs more than `max_bytes`.
 
     Notes
     -----
     Accuracies are measured before the models are quantised, that is, converted to integers for a device.
-    ``Quantised.loss`` measures how much this changes the codes and labels. The accuracy of the chosen size is a little
-    too high, because the choice was based on it. Report an accuracy that you measure on objects that were not given to
-    `compress`. With few objects, cross-validation is too noisy to rank the sizes, and the chosen size may lose more
-    than `max_loss` on new objects.
+    ``Quantised.loss`` measures how much the conversion changes the codes and labels. The accuracy of the chosen size is
+    a little too high, because the choice was based on it. Report an accuracy that you measure on objects that were not
+    given to `compress`. With few objects, cross-validation is too noisy to rank the sizes, and the chosen size may lose
+    more than `max_loss` on new objects.
 
     Examples
     --------

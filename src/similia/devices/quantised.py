@@ -77,7 +77,7 @@ _KERNELS = "Spectrum, GappyKmers, WeightedDegree, WeisfeilerLehman, RBF, and Dis
 
 @dataclass(frozen=True)
 class Loss:
-    """Agreement of the model that `similia.quantise` returns with the original, measured on some objects.
+    """Agreement between a quantised model (see `similia.quantise`) and the original, measured on some objects.
 
     Attributes
     ----------
@@ -88,8 +88,8 @@ class Loss:
     labels : float or None
         Share of the predicted labels that are equal in both models; None if the models predict no labels.
     before, after : float or None
-        Accuracies of the original and of the converted model; None if no true labels were given or the models predict
-        no labels.
+        Accuracy of the original model (`before`) and of the converted model (`after`); None if no true labels were
+        given, or if the models predict no labels.
     """
 
     n: int
@@ -122,7 +122,7 @@ class Quantised:
         into coordinates. `signs` projects the coordinates, and packs the signs of the projections into a code, the row
         of bits that stands for the object. `prototypes` gives each class a score for the code; it is None if the
         pipeline makes codes only. If the pipeline makes its codes with `similia.LevelEncoder`,
-        `similia.SequenceEncoder` or `similia.NGramEncoder`, then `input` turns an object into its code at once, and
+        `similia.SequenceEncoder` or `similia.NGramEncoder`, then `input` turns an object directly into its code, and
         `linear` and `signs` are None. The classes of the stages are in ``similia.devices.inputs`` and
         ``similia.devices.stages``.
     classes_ : ndarray or None
@@ -153,12 +153,12 @@ class Quantised:
 
     @property
     def operations(self) -> dict[str, int]:
-        """Number of operations of each kind, such as multiplications, that the label of the longest object takes."""
+        """Number of operations of each kind, such as multiplications, that are needed to label the longest object."""
         return operations_of(self)
 
     @property
     def hint(self) -> str:
-        """A text that says how many bytes ``SignRandomProjection(method="hadamard")`` would save; empty if none."""
+        """A text that says how many bytes ``SignRandomProjection(method="hadamard")`` would save, or an empty text."""
         if not isinstance(self.signs, DenseSigns | FloatSigns) or self.linear is None:
             return ""
         dense = next(step for step in steps_of(self.model) if isinstance(step, SignRandomProjection))
@@ -185,7 +185,7 @@ class Quantised:
         return self.classes_[np.argmax(scores, axis=1)]
 
     def loss(self, X: Any, y: npt.ArrayLike | None = None) -> Loss:
-        """Compare this model with the original: the codes and labels of objects, and the accuracy if `y` is given.
+        """Compare the codes, the labels and, if `y` is given, the accuracy of this model with those of the original.
 
         Parameters
         ----------
@@ -200,7 +200,8 @@ class Quantised:
         Raises
         ------
         ValueError
-            If an object is not valid for the model, such as a string that is too long, or `X` and `y` differ in length.
+            If an object is not valid for the model, such as a string that is too long, or if `X` and `y` differ in
+            length.
         """
         y = None if y is None else check_labels(y, n_objects(X))
         before, after = self._codes_before(X), self.transform(X)
@@ -243,7 +244,7 @@ def quantise(
     ----------
     model : Pipeline
         A fitted pipeline that makes codes (rows of packed bits) with `similia.SignRandomProjection` and, optionally,
-        predicts labels from them with `similia.HDClassifier`. The projection can take
+        predicts labels from them with `similia.HDClassifier`. The projection can use
 
         - vectors from `similia.Nystroem` with the kernel ``Spectrum`` (without `boundaries`), ``GappyKmers``,
           ``WeightedDegree``, ``WeisfeilerLehman``, ``RBF``, or ``DistanceRBF`` of ``Levenshtein`` or ``DTW``;
@@ -256,24 +257,25 @@ def quantise(
         `similia.NGramEncoder` (with ``binding="multiply"``) can make the codes.
     X : collection of objects, optional
         Objects such as the training objects. Together with the landmarks (the objects with which the model compares all
-        others), they set the limits of the model: strings may hold only letters that occur in these objects, and no
-        object may be longer than the longest of them. With ``numbers="whole"``, they also set how vectors and series
-        become int16. Columns of integers up to 32767 stay as they are. Other columns are divided by a power of two
-        and rounded. This divisor may be below 1. It is the smallest one for which numbers twice as large as in these
-        objects still fit into int16. With ``RBF`` and ``DTW``, all columns have the same divisor. `X` is required if
-        one of the three encoders makes the codes and, with "whole", if the model projects your own vectors.
+        others), these objects set the limits of the model: strings may hold only letters that occur in these objects,
+        and no object may be longer than the longest of them. With ``numbers="whole"``, these objects also determine how
+        vectors and series are converted to int16. Columns of integers up to 32767 stay as they are. Other columns are
+        divided by a power of two and rounded. The divisor, which may be below 1, is the smallest power of two for which
+        numbers twice as large as those of these objects still fit into int16. With ``RBF`` and ``DTW``, all columns
+        have the same divisor. `X` is required if one of the three encoders named above makes the codes. With "whole",
+        it is also required if the model projects your own vectors.
     max_length : int, optional
         Maximum number of letters of a string, points of a series or nodes of a graph; by default, the size of the
         largest object among the landmarks and `X`.
     letters : str, default=""
-        Further letters that strings may hold. If a string holds a letter that is not allowed, Python raises an error
-        and a device returns an error code.
+        Letters that strings may hold in addition to the letters of the landmarks and `X`. If a string holds a letter
+        that is not allowed, Python raises an error and a device returns an error code.
     numbers : "whole" or "float", default="whole"
         "whole" computes with integers only; see Notes. "float" is for devices with a floating-point unit: vectors,
         coordinates (the input of the projection), projections and prototypes are float32. Counts of substrings and of
         Weisfeiler-Lehman colours, and prototypes of a classifier with `prototype_bits`, stay integers. Operations
-        have a fixed order, so a device and Python still agree bit for bit. Models with ``DTW`` or one of the three
-        encoders do not allow "float".
+        have a fixed order, so a device and Python still agree bit for bit. "float" is not available for models with
+        ``DTW`` or one of the three encoders.
 
     Returns
     -------
@@ -288,9 +290,9 @@ def quantise(
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
     ValueError
-        If `numbers` is neither "whole" nor "float"; `X` is needed, but not given; `max_length` is below the length of
-        an object of `X` (without `X`, of a landmark); `max_length` is given for vectors, or `letters` for objects that
-        are not strings; or sums could exceed 64 bits, or products of counts 32 bits.
+        If `numbers` is neither "whole" nor "float"; if `X` is needed, but not given; if `max_length` is below the
+        length of an object of `X` (without `X`, of a landmark); if `max_length` is given for vectors; if `letters` is
+        given for objects that are not strings; or if sums could exceed 64 bits, or products of counts 32 bits.
 
     Notes
     -----
@@ -298,12 +300,13 @@ def quantise(
     they are exact products of counts. For a distance d, they are values of exp(-gamma d) or exp(-gamma d^2), rounded to
     24 bits and interpolated in a table of at most 2051 entries. The coordinates are the product of a matrix and these
     similarities. The entries of the matrix have 16 bits, or up to 32 if 16 would change the coordinates by more than
-    1 %; each row is scaled by a power of two. Two kinds of coordinates are left out, because they are only noise: those
-    whose mean square is below their mean squared rounding error, and those without variance in ``PCA(whiten=True)``.
+    1 %; each row is scaled by a power of two. Two kinds of coordinates are left out, because they are only noise:
+    coordinates whose mean square is below their mean squared rounding error, and coordinates without variance in
+    ``PCA(whiten=True)``.
 
-    The entries of the projection have 8 bits, and those of prototypes 8 bits or the classifier's `prototype_bits`. A
-    kernel with ``normalize=True`` divides all similarities of an object by one positive number, its norm. The model
-    leaves out this division, because it does not change the signs that make up the code. With
+    The entries of the projection have 8 bits. The entries of prototypes have 8 bits, or the classifier's
+    `prototype_bits`. A kernel with ``normalize=True`` divides all similarities of an object by one positive number, its
+    norm. The model leaves out this division, because it does not change the signs that make up the code. With
     ``SignRandomProjection(method="hadamard")``, a device stores no projection matrix, but only two to three bits for
     each bit of the code.
 

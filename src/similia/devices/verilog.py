@@ -109,11 +109,11 @@ def export_verilog(
 
     The core, ``NAME.v``, handles one object at a time and reads one number after another. If the model has a kernel,
     these numbers are the similarities of the object to the landmarks (the objects with which the model compares all
-    others). The core does not compute the similarities; the C code from `export_c` does. If the model has no kernel,
-    the object is a vector, and the numbers are its entries. The core outputs the code byte by byte, and the label as
-    its index in ``classes_``. The core has one multiplier and one clock, and needs no vendor library. The testbench,
-    ``NAME_tb.v``, simulates the core, and counts the objects for which the core and Python differ in code or label.
-    ``NAME_*.hex`` hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to run the
+    others). The core does not compute the similarities; the C code from `export_c` computes them. If the model has no
+    kernel, the object is a vector, and the numbers are its entries. The core outputs the code byte by byte, and the
+    label as its index in ``classes_``. The core has one multiplier and one clock, and needs no vendor library. The
+    testbench, ``NAME_tb.v``, simulates the core, and counts the objects for which the core and Python differ in code or
+    label. ``NAME_*.hex`` hold the tables of the core and of the testbench. ``NAME_verilog.txt`` explains how to run the
     simulation, and lists sizes, clock cycles and operations.
 
     Parameters
@@ -121,9 +121,9 @@ def export_verilog(
     model, folder : Pipeline or Quantised, path
         The same as in `similia.export_c`.
     X : collection of objects, optional
-        Objects such as the training objects. Together with the landmarks, they set the limits of the model, such as the
-        maximum length of an object; see `similia.quantise`. The testbench runs the first 1000 of them or, without `X`,
-        the first 1000 landmarks. A model without landmarks needs `X`.
+        Objects such as the training objects. Together with the landmarks, these objects set the limits of the model,
+        such as the maximum length of an object; see `similia.quantise`. The testbench runs the first 1000 objects of
+        `X` or, without `X`, the first 1000 landmarks. A model without landmarks needs `X`.
     name : str, default="model"
         Name of the module and prefix of the names of all files: a letter, then letters, digits and underscores.
     max_length, letters, overwrite : int, str, bool
@@ -137,9 +137,9 @@ def export_verilog(
     Raises
     ------
     TypeError, ValueError
-        If `similia.quantise` raises one of them; (TypeError) if `model` makes codes without
-        `similia.SignRandomProjection`, or was quantised with ``numbers="float"``; or (ValueError) if `name` is not a
-        valid name in Verilog.
+        Errors that `similia.quantise` raises for `model` and the other parameters. Also TypeError if `model` makes
+        codes without `similia.SignRandomProjection` or was quantised with ``numbers="float"``, and ValueError if `name`
+        is not a valid name in Verilog.
     FileExistsError
         If a file exists and `overwrite` is False. Then nothing is written.
 

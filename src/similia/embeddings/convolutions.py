@@ -141,27 +141,27 @@ class RandomConvolutions(TimeShares):
     r"""Embed time series by statistics of dilated convolutions, as MiniRocket and MultiRocket do.
 
     A convolution kernel, here nine weights, moves along the series and reads every d-th point, where d is its dilation.
-    The features say how often, and where, the output of the kernel exceeds a threshold, the bias.
+    The features tell how often, and where, the output of the kernel exceeds a threshold, the bias.
 
     Parameters
     ----------
     n_features : int, default=10_000
-        Number of features. It is rounded down to a multiple of 84 (MiniRocket) or 672 (MultiRocket), and must be at
-        least 84 or 672. The papers take 10,000 for MiniRocket and 50,000 for MultiRocket.
+        Number of features. For MiniRocket, it must be at least 84, and is rounded down to a multiple of 84; for
+        MultiRocket, the same holds with 672. The papers use 10,000 for MiniRocket and 50,000 for MultiRocket.
     family : {"minirocket", "multirocket"}, default="minirocket"
         Which statistics to use as features. C_t is the output of a kernel at time t, and counts as positive if it
         exceeds the bias b:
 
         - ``"minirocket"``: the share of positive values;
-        - ``"multirocket"``: four numbers for the series, and four for its first differences. They are the share of
-          positive values, the mean of their excesses C_t - b, the mean of their positions in time, and the length of
-          the longest run of positive values. The last two are divided by the length of the output. All four are 0 if no
-          value is positive.
+        - ``"multirocket"``: four numbers for the series, and four for its first differences. The four numbers are the
+          share of positive values, the mean excess C_t - b of the positive values, the mean of their positions in time,
+          and the length of the longest run of positive values. The last two numbers are divided by the length of the
+          output. All four numbers are 0 if no value is positive.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws channels and the training series that determine the biases.
     max_dilations : int, default=32
-        Maximum number of different dilations. They grow exponentially from 1 to the largest for which a kernel fits
-        into a series of `length_` points. With `n_features` below 168 (MultiRocket: 1344), the only dilation is 1.
+        Maximum number of different dilations. They grow exponentially from 1 to the largest dilation at which a kernel
+        fits into a series of `length_` points. With `n_features` below 168 (MultiRocket: 1344), the only dilation is 1.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class RandomConvolutions(TimeShares):
     exponent_ : int
         All values of series are divided by 2**exponent_ before they are converted to float32. `fit` chooses the
         exponent so that the largest absolute value of its training series (see Notes) is then between 0.5 and 1. Biases
-        and excesses are those of the divided values.
+        and excesses refer to the divided values.
     kernels_ : DilatedKernels
         Dilations, biases and channels of the convolutions of the series.
     difference_kernels_ : DilatedKernels or None
@@ -189,12 +189,12 @@ class RandomConvolutions(TimeShares):
 
     Notes
     -----
-    A kernel has nine weights: 2 at three places, -1 at the others. The weights sum to 0, so a constant added to a
-    series does not change the outputs that are computed from points of the series alone. At each dilation, half of the
-    kernels read the series padded with zeros on both sides. They have an output for each time point, and the constant
-    changes their outputs near both ends. The other half have outputs only where the kernel fits into the series without
-    padding; if it fits nowhere, the series is padded for it, too. So a series of any length has features, and lengths
-    may differ between series.
+    A kernel has nine weights: 2 at three places, and -1 at the other six places. The weights sum to 0, so a constant
+    added to a series does not change the outputs that are computed from points of the series alone. At each dilation,
+    half of the kernels read the series padded with zeros on both sides. They have an output for each time point, and
+    the constant changes their outputs near both ends. The other half have outputs only where the kernel fits into the
+    series without padding; if such a kernel fits nowhere, the series is padded for it, too. So a series of any length
+    has features, and lengths may differ between series.
 
     If series have several channels, the output of a kernel is the sum of its outputs for a random subset of at most
     nine channels; small subsets are more likely. The biases of a kernel at a dilation are quantiles of its output for
@@ -206,7 +206,7 @@ class RandomConvolutions(TimeShares):
     whatever other series are in the call, for any number of threads and on any processor.
 
     In the published code of MultiRocket, the mean of excesses adds the bias instead of subtracting it, and a run
-    includes the value that ends it. Here both follow the text of the paper.
+    includes the value that ends it. In this class, both features follow the text of the paper.
 
     References
     ----------
@@ -247,7 +247,7 @@ class RandomConvolutions(TimeShares):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose dilations, channels and biases of the convolution kernels from series of `X`, at most 1024.
+        """Choose the dilations, channels and biases of the convolution kernels from at most 1024 series of `X`.
 
         The dilation of a kernel is the step between the points that it reads; its biases are the thresholds with which
         its output is compared. `X` is a collection of series in any form that `similia.objects.as_series` accepts.

@@ -68,7 +68,8 @@ class RandomObjects(BaseEstimator):
     def complete(self, X: Any) -> Self:
         """Return a copy in which parameters that are None are replaced by estimates from the objects `X`.
 
-        Raises ValueError if a parameter and `X` are both None (a kernel has no training objects to pass).
+        Raises ValueError if a parameter and `X` are both None. `X` is None if the objects are drawn for a kernel, which
+        has no training objects.
         """
         raise NotImplementedError
 
@@ -102,8 +103,8 @@ class RandomStrings(RandomObjects):
         Fixed length, or the smallest and largest length of a uniform distribution. If positions matter and all
         training strings have the same length, try that length.
     alphabet : str or bytes, optional
-        Letters to draw from, with equal probability. By default the letters of the training strings, except those that
-        occur less than a hundredth as often as the average letter: they would only add noise.
+        Letters to draw from, with equal probability. By default the letters of the training strings, except letters
+        that occur less than a hundredth as often as the average letter: such rare letters would only add noise.
 
     Examples
     --------
@@ -145,7 +146,8 @@ class RandomSeries(RandomObjects):
     scale : float or array-like of shape (n_channels,), optional
         Standard deviation of the values, one for all channels or one for each. By default the standard deviation of the
         training values in each channel. `scale` is the bandwidth sigma of the D2KE paper (Wu et al., 2018): standard
-        normal values are multiplied by sigma, here and in the paper. The program of its authors divides by sigma.
+        normal values are multiplied by sigma, here and in the paper. The program that the authors published divides by
+        sigma instead.
     mean : float or array-like of shape (n_channels,), optional
         Mean of the values. By default the mean of the training values in each channel; the D2KE paper uses 0.
     n_channels : int, optional
@@ -308,9 +310,9 @@ class Mosaics(RandomObjects):
 
     Each mosaic joins pieces of `n_pieces` training objects drawn at random: the first part of one object, the next part
     of another, and so on. These objects are cut at the same random fractions of their lengths, so strings and series
-    keep the typical letters and values of each position. Labels are not used. Where positions matter, D2KE needs
-    fewer mosaics for the same accuracy than random objects with independent letters or values. Wu et al., the
-    authors of D2KE, do not use mosaics: their random objects are independent of the data or are training objects.
+    keep the typical letters and values of each position. Labels are not used. If positions matter, D2KE needs fewer
+    mosaics to reach the same accuracy than random objects with independent letters or values. Wu et al., the authors of
+    D2KE, do not use mosaics: their random objects are independent of the data or are training objects.
 
     Parameters
     ----------
@@ -373,7 +375,7 @@ class Mosaics(RandomObjects):
 
 
 class Mixture(RandomObjects):
-    """Random objects for `D2KE` from several samplers in turn: the first of each, then the second of each, and so on.
+    """Random objects for `D2KE` from several samplers, which take turns to draw one object each.
 
     `similia.D2KE` turns each object into a vector by its distances to random objects; a sampler draws these. Different
     kinds of random objects capture different properties. If cross-validation cannot tell which of two kinds is better,
@@ -495,19 +497,20 @@ class D2KE(ComparesObjects, Transformer):
         One of `similia.distances`, such as ``FromFunction(f)``, or a function of your own. ``distance(X, Y)`` returns
         a non-negative (n, m) array; it need not be a metric.
     n_components : int, default=1024
-        Number R of random objects. Not used if `objects` is a collection. If they are drawn by `Representatives` (see
-        `objects`), R is at most the number of training objects.
+        Number R of random objects. Not used if `objects` is a collection. If `Representatives` draws the random objects
+        (see `objects`), R is at most the number of training objects.
     objects : "auto", sampler, callable or collection of objects, default="auto"
         The source of the random objects. A sampler is one of `RandomStrings`, `RandomSeries`, `RandomSets`, `Mosaics`,
         `Mixture` and `Representatives`, or an object of your own with a method ``sample(X, n, rng)`` that returns n
-        objects. It must not have a length (``__len__``), since then it counts as a collection. A function ``f(X, n,
-        rng)`` works, too. `fit` calls the sampler or function repeatedly with n = 256, until there are enough objects.
-        If a collection is given, all its objects are used. "auto" takes `RandomStrings`, `RandomSeries` or `RandomSets`
-        if the distance works on strings, series or sets, and `Representatives` otherwise.
+        objects. It must not have a method ``__len__``: an object with a length counts as a collection. A function
+        ``f(X, n, rng)`` works, too. `fit` calls the sampler or function repeatedly with n = 256, until there are enough
+        objects. If a collection is given, all its objects are used. "auto" means `RandomStrings` if the distance works
+        on strings, `RandomSeries` if it works on series, `RandomSets` if it works on sets, and `Representatives`
+        otherwise.
     gamma : float, "median" or str, default="median"
         Gamma in ``exp(-gamma * d) / sqrt(R)``, the feature of an object at distance d from a random object. "median"
         means 1 / m, and ``"4*median"`` means 4 / m, where m is the median distance between at most 64 random objects
-        and at most 256 training objects. If m is 0, it counts as 1.
+        and at most 256 training objects. If m is 0, 1 is used instead.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the random objects.
     memory : str, path, joblib.Memory or None, default=None
@@ -536,7 +539,7 @@ class D2KE(ComparesObjects, Transformer):
     Random object j is the same for every `n_components`: it depends only on j, `seed_` and `sampler_`, and also on the
     training objects if the sampler uses them, as `Representatives` does. So a larger `n_components` only adds random
     objects, and does not change `gamma_`. The features of an object do not depend on the other objects that are
-    transformed. They are float32 if the distances are, else float64.
+    transformed. The features are float32 if the distances are float32, otherwise float64.
 
     Standardise the columns before a linear model, as `similia.recipes.d2ke` does. If gamma is far below 1 / m (see
     `gamma`), exp(-gamma d) is approximately linear in d, so the standardised features hardly depend on gamma. If gamma
@@ -581,10 +584,11 @@ class D2KE(ComparesObjects, Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the random objects, and compute gamma if it is "median" or a multiple, such as "4*median".
 
-        Features fall with distance d like ``exp(-gamma d)``. Of `y`, only the length is checked.
+        The feature of an object at distance d from a random object is proportional to ``exp(-gamma d)``. Of `y`, only
+        the length is checked.
 
-        If `X` is a Dask collection, a sampler of your own, given as `objects`, receives it as an object with ``len(X)``
-        and ``X.take(indices)``.
+        If `X` is a Dask collection and `objects` is a sampler of your own, the sampler receives an object that supports
+        ``len(X)`` and ``X.take(indices)``.
         """
         check_distance(self.distance)
         factor, unit = gamma_spec(self.gamma)
@@ -611,7 +615,10 @@ class D2KE(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return vectors of n objects, with a column for each random object; float32 if distances are, else float64."""
+        """Return the vectors of n objects, with one column for each random object.
+
+        The vectors are float32 if the distances are float32, otherwise float64.
+        """
         check_fitted(self)
         D = self.distances(X)
         return exp_features(D if self.memory is None else np.array(D), self.gamma_)  # a cache may map its files
@@ -630,7 +637,8 @@ class D2KE(ComparesObjects, Transformer):
     def distances(self, X: Any, start: int = 0) -> npt.NDArray[np.floating]:
         """Return the distances from n objects to ``random_objects_[start:]``, one column for each random object.
 
-        After `extend`, set `start` to the former number of random objects to get the distances to the new ones only.
+        After `extend`, set `start` to the former number of random objects to get only the distances to the new random
+        objects.
         """
         check_fitted(self)
         X = read_objects(self, self.distance_, X, reset=False)

@@ -71,9 +71,9 @@ _BITS = 8  # number of adjacency bits that index one table
 class GraphletSampling(Transformer):
     r"""Embed graphs by their structure: average a feature map over sampled graphlets.
 
-    A graphlet is the subgraph induced by `size` sampled nodes, in the order in which they were drawn. The pattern of a
-    graphlet is a vector a of D = size (size - 1) / 2 bits, one for each pair of its nodes: 1 if an edge joins them. The
-    order of the pairs is (0, 1), (0, 2), (1, 2), (0, 3), ...
+    A graphlet is the subgraph induced by `size` sampled nodes. Its nodes keep the order in which they were drawn. The
+    pattern of a graphlet is a vector a of D = size (size - 1) / 2 bits, one for each pair of its nodes: 1 if an edge
+    joins them. The order of the pairs is (0, 1), (0, 2), (1, 2), (0, 3), ...
 
     Parameters
     ----------
@@ -99,18 +99,18 @@ class GraphletSampling(Transformer):
         - ``"match"``: the sparse histogram of the :math:`2^D` possible patterns, for `size` up to 7;
         - ``"match_iso"``: the histogram of isomorphism classes, for `size` up to 7;
         - a function or transformer that maps n patterns, a float32 array of shape (n, D), to an array of shape (n, m).
-          A copy of a transformer is fitted to the distinct patterns of the training graphs.
+          If it is a transformer, a copy of it is fitted to the distinct patterns of the training graphs.
     n_components : int or None, default=2000
         Number m of random features. Ignored by ``match``, ``match_iso``, functions and transformers
         (`OpticalRandomFeatures` has its own `n_components`).
     random_state : int, numpy Generator or None, default=None
-        Seed or generator from which `fit` draws the random features and `seed_`, the seed of the samples. `fit` also
-        draws the seed of a transformer in `features` whose `random_state` is None.
+        Seed or generator from which `fit` draws the random features and `seed_`, the seed of the samples. If `features`
+        is a transformer whose `random_state` is None, `fit` also draws a seed for it.
     flyback : float, default=0.15
         Probability, in [0, 1), that a step of a random walk returns to the node where the walk began.
     bandwidth : float, default=1.0
-        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; ignored by other
-        maps.
+        Standard deviation sigma of the Gaussian kernels :math:`e^{-\|a - a'\|^2 / 2 \sigma^2}`; ignored by the other
+        feature maps.
     small : {"pad", "raise"}, default="pad"
         How to treat a graph with fewer than `size` nodes: add isolated nodes, or raise an error.
 
@@ -133,9 +133,9 @@ class GraphletSampling(Transformer):
     Standardise the columns before a linear model, as `similia.recipes.graphlet_optical` does, because the means of
     random features differ little from graph to graph.
 
-    The output is float32; ``match``, ``match_iso`` and the exact optical map return float64. If `features` is a
-    function or transformer, the output is float32 if its values are, else float64. ``match`` returns a
-    `scipy.sparse.csr_array`.
+    The output is float64 for ``match``, ``match_iso`` and the exact optical map, and float32 for the other named maps.
+    For a function or transformer, the output is float32 if the values of `features` are float32, otherwise float64.
+    ``match`` returns a `scipy.sparse.csr_array`.
 
     References
     ----------

@@ -107,9 +107,10 @@ class HeatRandomFeatures(Transformer):
     Attributes
     ----------
     directions_ : ndarray of float32 or float64, shape (n, ceil(m / 2))
-        Unit columns, of the dtype of the rows seen in `fit`. With the same seed, a larger `n_components` keeps these
-        columns (orthogonal ones up to rounding) and adds others. The exception is ``orthogonal="auto"``: at a larger
-        `n_components` it may choose orthogonal directions instead of independent ones.
+        Each column is a unit vector, the direction w. The dtype is that of the rows seen in `fit`. With the same seed,
+        a larger `n_components` keeps these columns (orthogonal directions only up to rounding) and adds more columns.
+        There is one exception: with ``orthogonal="auto"``, a larger `n_components` may replace independent directions
+        by orthogonal directions.
     t_ : float
         Diffusion time.
     mapping_ : {"sqrt", "projection"} or None
@@ -125,15 +126,15 @@ class HeatRandomFeatures(Transformer):
 
     Notes
     -----
-    Output is float32 if the rows seen in `fit` are, else float64. The real parts come first, then the imaginary parts.
-    `fit` uses only the number of columns and the dtype of `X` and, for mapping="auto", the signs of its entries. The
-    features of a row are the same, bit for bit, in any block or subset and for any number of threads.
+    Output is float32 if the rows seen in `fit` are float32, otherwise float64. The real parts come first, then the
+    imaginary parts. `fit` uses only the number of columns and the dtype of `X` and, for mapping="auto", the signs of
+    its entries. The features of a row are the same, bit for bit, in any block or subset and for any number of threads.
 
-    *Bias.* Three approximations of f change the kernel. Leaving out the high degrees of the series of f changes the
-    kernel by at most 2^-58. Treating f as constant for extreme values of s (total probability 2^-60) changes it by less
-    than 1e-15. Reading f from a table changes it by 2e-12 (checked by quadrature for n = 2 to 1000 and t down to 1e-5).
-    In float32, the rounding of s also causes a relative error of f: 1e-6 for n = 1000 and a contrast of 4, and 2e-4 for
-    n = 10 and t = 1e-4.
+    *Bias.* Three approximations of f change the kernel. The function f is an infinite series; leaving out its terms of
+    high degree changes the kernel by at most 2^-58. Treating f as constant for extreme values of s (total probability
+    2^-60) changes it by less than 1e-15. Reading f from a table changes it by 2e-12 (checked by quadrature for n = 2 to
+    1000 and t down to 1e-5). In float32, the rounding of s also causes a relative error of f: 1e-6 for n = 1000 and a
+    contrast of 4, and 2e-4 for n = 10 and t = 1e-4.
 
     *Variance.* With ten columns or more and the default contrast, the variance of an estimate of the kernel of x and y
     is at most about 1 / m, and smaller if x is near y. With few columns and a small t it can be much larger: 26 / m for
@@ -185,8 +186,9 @@ class HeatRandomFeatures(Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the random directions onto which `transform` projects rows, and set `t_` and `mapping_`.
 
-        `X` is a dense or sparse array of shape (n_rows, n), with n >= 2. The diffusion time `t_` of the heat kernel
-        depends only on n; `mapping_`, how rows become unit vectors, may depend on the signs of the entries.
+        `X` is a dense or sparse array of shape (n_rows, n), with n >= 2. Of the data, the diffusion time `t_` of the
+        heat kernel depends only on n. The attribute `mapping_` says how rows become unit vectors; it may depend on the
+        signs of the entries.
         """
         m = check_positive_int(self.n_components, "n_components")
         rows = as_rows(example_of(X))
@@ -206,7 +208,7 @@ class HeatRandomFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of the rows of `X`, shape (n_rows, n_components), in the dtype of the rows of `fit`."""
+        """Return the features of the rows of `X`, shape (n_rows, n_components), with the dtype seen in `fit`."""
         check_fitted(self, "directions_")
         check_table(self, X, reset=False)
         X = as_rows(X)

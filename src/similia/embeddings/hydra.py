@@ -54,16 +54,16 @@ def _fits(state: dict[str, Any], sizes: dict[str, int]) -> bool:
 class Hydra(TimeShares):
     r"""Embed time series by the wins of random convolutional kernels that compete in groups.
 
-    At each time point, the kernel with the largest output of its group wins. A kernel has two features: the sum of its
-    winning outputs, and the number of times its output is the smallest of its group.
+    At each time point, the kernel with the largest output in its group wins. A kernel has two features: the sum of its
+    winning outputs, and the number of time points at which its output is the smallest in its group.
 
-    A pipeline of `Hydra`, `SparseScaler` and a linear classifier, as in the example, is the published classifier.
+    To get the classifier of the paper, combine `Hydra`, `SparseScaler` and a linear classifier, as in the example.
 
     Parameters
     ----------
     n_groups : int, default=64
         Number of groups for each dilation (the step between the time points that a kernel reads). Half of the groups
-        (rounded up) read the series, the others its first differences.
+        (rounded up) read the series; the other groups read its first differences.
     n_kernels : int, default=8
         Number of kernels in a group. With many groups of few kernels, Hydra resembles Rocket; with few groups of many
         kernels, it resembles dictionary methods, which count patterns.
@@ -75,10 +75,11 @@ class Hydra(TimeShares):
     weights_ : ndarray of float32, shape (n_dilations, n_groups, n_kernels, 9)
         Gaussian weights of each kernel, shifted to sum 0 and scaled so that their absolute values sum to 1. The
         dilations are 1, 2, 4, ... The largest dilation is the largest power of 2 at which a kernel fits into the
-        longest series in `fit`, or 1 if there is none.
+        longest series in `fit`, or 1 if a kernel does not fit at any dilation.
     channels_ : ndarray of int64, shape (n_dilations, n_groups, n_drawn)
-        Channels of each group, drawn with replacement; the kernels of the group read the sum of these channels. Their
-        number n_drawn is half the number of channels, but at least 2 and at most 8; for series of one channel it is 1.
+        Channels of each group, drawn with replacement; the kernels of the group read the sum of these channels. The
+        number of draws per group, n_drawn, is half the number of channels, but at least 2 and at most 8; for series of
+        one channel it is 1.
     n_channels_ : int
         Number of channels of the series in `fit`.
     length_range_ : ndarray of int64, shape (2,)
@@ -92,12 +93,13 @@ class Hydra(TimeShares):
 
     Notes
     -----
-    Output is float32, with columns in the order (dilation, group, feature, kernel); the two features of a kernel are in
-    the order given above.
+    Output is float32, with columns in the order (dilation, group, feature, kernel). Of the two features, the sum of
+    winning outputs comes first.
 
     Series may have any lengths, in `fit` and later; they are padded with zeros on both sides. Both features of a kernel
-    grow with the length of a series, and the first also with its scale. Standardise the series if their level and scale
-    carry no information. For a series of one point, the features of the groups that read differences are 0.
+    grow with the length of a series; the first feature also grows with the scale of the series. Standardise the series
+    if their level and scale carry no information. For a series of one point, the features of the groups that read
+    differences are 0.
 
     If several kernels of a group have the same largest (or smallest) output, only the first of them counts. The
     features of a series are the same, bit for bit, whatever other series are in the call, for any number of threads and
@@ -132,7 +134,7 @@ class Hydra(TimeShares):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw random convolution kernels that suit the number of channels of the series `X` and the largest length."""
+        """Draw random convolution kernels for the number of channels and the largest length of the series in `X`."""
         n_groups = check_positive_int(self.n_groups, "n_groups")
         n_kernels = check_positive_int(self.n_kernels, "n_kernels")
         rng = generator(self.random_state)
@@ -189,8 +191,8 @@ class SparseScaler(Transformer):
     .. math:: x \mapsto [x > 0] \, (\sqrt{x} - \mu) / (\sigma + p_0^e + 10^{-8})
 
     Here mu and sigma are the mean and the standard deviation (with divisor n - 1) of the square roots of a column in
-    `fit`. p_0 is the share of its entries that are not above 0, and e is `exponent`. [x > 0] is 1 if x > 0, else 0.
-    Negative numbers count as 0.
+    `fit`. p_0 is the share of the entries of this column that are not above 0, and e is `exponent`. The bracket [x > 0]
+    is 1 if x is positive, else 0. Negative numbers count as 0.
 
     Parameters
     ----------
@@ -224,7 +226,7 @@ class SparseScaler(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the mean and standard deviation of the square roots of each column, and its share of zeros.
+        """Learn, for each column, its share of zeros, and the mean and standard deviation of its square roots.
 
         `X` is an array of shape (n, n_features).
         """

@@ -81,21 +81,22 @@ class TimeShares(Transformer):
 
         Notes
         -----
-        Each column is a statistic of the outputs of a convolution, or of the values of an interval. The difference of
-        the column from its centre, times its weight, is an amount, which is divided in two steps. First, it is divided
-        equally among some of the outputs (or values):
+        Each column is a statistic of the outputs of a convolution, or of the values of an interval. The value of the
+        column minus its centre, times its weight, is the amount to split. It is split in two steps. First, the amount
+        is divided equally among some of the outputs (or values):
 
         - if the column is the share of positive outputs: among the positive outputs if the share is above the centre,
-          otherwise among the other outputs. The same holds for the outputs that win or lose in a group of `Hydra`, and
-          for those in the longest stretch of positive outputs (the first, if several are longest);
-        - if it is the mean excess or the mean position of positive outputs: among the positive outputs, or among all
-          outputs if none is positive;
-        - if it is a quantile: among all values of its interval.
+          otherwise among the other outputs. The same rule applies to the features of `Hydra`, with the outputs that win
+          (or lose) in their group in place of the positive outputs, and to the length of the longest stretch of
+          positive outputs, with the outputs in this stretch (the first, if several are longest);
+        - if the column is the mean excess or the mean position of positive outputs: among the positive outputs, or
+          among all outputs if none is positive;
+        - if the column is a quantile: among all values of its interval.
 
         Second, the part of an output is divided among the points that the output depends on, in proportion to how far
-        the value of each is from the mean of these values in its channel (equally if none differs from it). A Fourier
-        coefficient is divided equally among all points. In `RandomConvolutions` and `Hydra`, a first difference passes
-        half of its part to each of its points.
+        the value of each point is from the mean value of these points in its channel (equally if all values are equal).
+        A Fourier coefficient is divided equally among all points. In `RandomConvolutions` and `Hydra`, a first
+        difference passes half of its part to each of its points.
 
         Examples
         --------
@@ -219,15 +220,16 @@ class IntervalQuantiles(TimeShares):
     If there is only one quantile, it is the median. The mean of the interval is subtracted from the second, fourth,
     sixth, ... quantile.
 
-    A pipeline of `IntervalQuantiles` and extremely randomised trees, as in the example, is the published classifier.
+    To get the classifier of the paper, combine `IntervalQuantiles` and extremely randomised trees, as in the example.
 
     Parameters
     ----------
     depth : int, default=6
         Number of levels, at most 16. Level i, counted from 0, cuts each derived series (see Notes) into 2^i intervals.
-        From level 1 on, a level also has the same intervals shifted by half their length, except the last one. Levels
-        with more intervals than points are left out. If half or more of the 2^i intervals of a level have only one
-        point, its shifted intervals are left out, too. Points are counted for a series of length `length_`.
+        From level 1 on, a level also contains shifted intervals: all of its intervals but the last, moved by half their
+        length. Levels with more intervals than points are left out. If half or more of the 2^i intervals of a level
+        have only one point, its shifted intervals are left out, too. Points are counted for a series of length
+        `length_`.
     divisor : int, default=4
         An interval of p points gives 1 + (p - 1) // divisor quantiles. With 1, every value of the interval is a
         quantile.
@@ -254,11 +256,12 @@ class IntervalQuantiles(TimeShares):
     series are the series itself; its first differences, smoothed by a moving average of five points (at both ends, the
     end value is repeated); its second differences, not smoothed; and the absolute values of its Fourier coefficients.
 
-    Series may have any lengths. Interval j of n begins at point floor(j T / n) of a series of T points, so it covers
-    the same share of any series. Every series gets as many quantiles as a series of `length_` points. Fourier
-    amplitudes are multiplied by `length_` / T, so the amplitude of a wave does not depend on T. The number of levels
-    depends only on `depth` and `length_`, so a short series may have fewer points than the last level has intervals.
-    Its points are then repeated. If a series is too short for first or second differences, a single 0 replaces them.
+    Series may have any lengths. If a series of T points is cut into n intervals, interval j begins at point floor(j T /
+    n), so it covers the same share of any series. Every series gets as many quantiles as a series of `length_` points.
+    Fourier amplitudes are multiplied by `length_` / T, so the amplitude of a wave does not depend on T. The number of
+    levels depends only on `depth` and `length_`, so a short series may have fewer points than the last level has
+    intervals. Its points are then repeated. If a series is too short for first or second differences, a single 0
+    replaces them.
 
     The features of a series are the same, bit for bit, whatever other series are in the call and for any number of
     threads. On another processor, quantiles of Fourier amplitudes may differ in the last bits; all other features are
@@ -370,10 +373,10 @@ class IntervalQuantiles(TimeShares):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return a name for each column, such as ``"channel 0, differences 0-13 (1/4), quantile 2 of 4"``.
 
-        This column holds the second of four quantiles of an interval: differences 0 to 13, one of 4 intervals into
-        which the first differences of channel 0 are cut. "(1/4 later)" means intervals that begin half an interval
-        later. In other names, "points" stands for the series itself, and "frequencies" for its Fourier transform, whose
-        intervals are named by cycles per `length_` points.
+        This name means: the first differences of channel 0 are cut into 4 intervals; one of these intervals holds the
+        differences 0 to 13; the column is the second of four quantiles of this interval. "(1/4 later)" marks an
+        interval that is shifted by half its length. In other names, "points" stands for the series itself, and
+        "frequencies" for its Fourier transform, whose intervals are named by cycles per `length_` points.
         """
         check_fitted(self)
         self._check_parameters()

@@ -84,12 +84,12 @@ class KernelFeatures(ComparesObjects, Transformer):
         Copy of `kernel` made by `fit`.
     met_ : ndarray of uint8, shape (ceil(n_features / 8),)
         One bit per column: whether a training object had a feature in the column. `fit_transform`, which pipelines
-        call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use it.
+        call, sets `met_` if `n_features` is at most 2**24. Only the warnings of `transform` use `met_`.
     compared_ : dict of str
         Which parts of the training objects the kernel compares, such as ``{"nodes": "node labels"}`` for graphs. It is
-        empty if the kernel compares the same parts of any objects, as kernels of strings do. `fit_transform` sets it
-        unless the objects are a Dask collection; `fit` sets it only for graphs and for kernels made of other kernels.
-        `transform` raises an error if the kernel would compare other parts of the new objects.
+        empty if the kernel compares the same parts whatever the objects are, as kernels of strings do. `fit_transform`
+        sets `compared_` unless the objects are a Dask collection; `fit` sets it only for graphs and for kernels made of
+        other kernels. `transform` raises an error if the kernel would compare other parts of the new objects.
 
     Notes
     -----
@@ -118,9 +118,10 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters; no feature is learnt from the objects.
 
-        `fit` deletes the attributes that an earlier fit set. If `X` is a table, it stores the number and names of the
-        columns. Otherwise, if `X` holds graphs, or the kernel is made of other kernels (such as a ``Sum``), it reads
-        the first few objects to set `compared_`. It reads no other objects, and ignores `y`.
+        `fit` deletes the attributes that an earlier fit set. If `X` is a table, `fit` stores the number and names of
+        the columns. Otherwise, if `X` holds graphs or the kernel is made of other kernels (such as a ``Sum``), `fit`
+        reads the first few objects, and stores in `compared_` which of their parts the kernel compares. `fit` reads no
+        other objects, and ignores `y`.
 
         Raises
         ------
@@ -144,8 +145,9 @@ class KernelFeatures(ComparesObjects, Transformer):
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """Return the features of n objects, csr_array of shape (n, n_features), and record in which columns they lie.
 
-        `met_` has one bit for each column: 1 if an object has a feature in it. With `met_`, `transform` can warn of new
-        objects that share hardly any column with the objects seen here.
+        The record is the attribute `met_`, which has one bit for each column: 1 if an object has a feature in this
+        column. With `met_`, `transform` can warn of new objects that share hardly any column with the objects seen
+        here.
 
         The features of a Dask collection are computed immediately, whereas `transform` returns a lazy array.
         """
@@ -181,10 +183,11 @@ class KernelFeatures(ComparesObjects, Transformer):
         Warns
         -----
         UserWarning
-            If an object probably has nothing in common with the training objects: it shares no more columns with them
-            than chance explains. Also if more than half of the objects have no features, as happens with strings that
-            are too short; in a stream, one such object is enough. Both warnings need `met_`, the columns in which
-            training objects have features, which `fit_transform` records.
+            There are two warnings. The first is given if an object probably has nothing in common with the training
+            objects: it shares no more columns with them than hash collisions alone would cause. The second is given if
+            more than half of the objects have no features, as happens with strings that are too short. While a file or
+            an iterator is read in parts, one object without features is enough for the second warning. Both warnings
+            need the attribute `met_`, which only `fit_transform` sets.
         """
         self._check()
         kernel = self._learnt_kernel
@@ -231,14 +234,14 @@ class FeatureWeights(Transformer):
     ----------
     idf : bool, default=True
         Whether to multiply each feature by its inverse document frequency, 1 + ln((1 + n) / (1 + n_f)). Here n is the
-        number of training objects, and n_f the number of those that have the feature.
+        number of training objects, and n_f the number of training objects that have the feature.
     sublinear : bool, default=False
         Whether to replace each count c > 0 by 1 + ln(c).
     norm : {"l2", "l1"} or None, default="l2"
         Norm by which each row is divided at the end; None leaves the rows as they are.
     min_objects : int, default=1
-        Minimum number of training objects that must have a feature; the columns of rarer features become 0. The default
-        affects only features that no training object has.
+        Minimum number of training objects that must have a feature; the columns of rarer features become 0. With the
+        default, only the columns of features that no training object has become 0.
 
     Attributes
     ----------
@@ -254,11 +257,12 @@ class FeatureWeights(Transformer):
     With the following kernels, the inner products of rows equal those of scikit-learn's
     ``TfidfVectorizer(lowercase=False, ...)`` with these parameters:
 
-    - ``Spectrum(k=(1, 5))``: ``analyzer="char", ngram_range=(1, 5)``, unless a text has two white spaces in a row;
+    - ``Spectrum(k=(1, 5))``: ``analyzer="char", ngram_range=(1, 5)``, unless a text contains consecutive whitespace
+      characters, which scikit-learn replaces by one space;
     - ``Spectrum(k=(1, 5), boundaries="words")``: ``analyzer="char_wb", ngram_range=(1, 5)``;
     - ``Words((1, 2))``: ``analyzer="word", ngram_range=(1, 2)``.
 
-    Features that share a column cause small differences.
+    If several features are hashed to one column, the inner products differ slightly.
 
     References
     ----------
@@ -305,7 +309,7 @@ class FeatureWeights(Transformer):
         Raises
         ------
         ValueError
-            If `sublinear` is True and a value is negative or between 0 and 1, so it is not a count.
+            If `sublinear` is True and a value is negative or between 0 and 1: such a value is not a count.
         """
         check_fitted(self)
         is_sparse = sp.issparse(X)

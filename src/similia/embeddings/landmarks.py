@@ -247,10 +247,11 @@ def uniform(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 def kmeans_plusplus(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return at most `n_components` landmarks, chosen in the feature space as k-means++ chooses initial centres.
 
-    The next landmark is x with probability proportional to k(x, x) - 2 k(x, z) + k(z, z), its squared distance to the
-    nearest landmark z so far (Arthur & Vassilvitskii, 2007). Landmarks are drawn in batches: objects are proposed with
-    probabilities from before the batch, and accepted with probability (squared distance now) / (squared distance
-    before). This gives the same distribution as one landmark at a time, with fewer kernel calls.
+    Object x becomes the next landmark with probability proportional to k(x, x) - 2 k(x, z) + k(z, z), the squared
+    distance of x to the nearest landmark z so far (Arthur & Vassilvitskii, 2007). Landmarks are drawn in batches:
+    objects are proposed with the probabilities that hold before the batch. Each is accepted with probability (its
+    squared distance now) / (its squared distance before the batch). This gives the same distribution as one landmark at
+    a time, with fewer kernel calls.
     """
     diagonal = gram.diagonal()
     noise = 8 * gram.eps() * np.abs(diagonal).max()
@@ -292,13 +293,13 @@ def _accept_far(before: Floats, squared: Floats, proposals: Index, rng: np.rando
 def rpcholesky(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
     """Return at most `n_components` landmarks, chosen by randomly pivoted Cholesky factorisation.
 
-    With K the kernel matrix and F F^T its Nystroem approximation on the pivots (landmarks) chosen so far, the next
-    pivot is i with probability proportional to (K - F F^T)_ii. For any rank r and e > 0, after r / e + r log(1 / (e h))
-    pivots, E tr(K - F F^T) is at most (1 + e) times the trace error of the best rank-r approximation. Here h is that
-    trace error divided by tr K (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in batches by
-    rejection, with the same distribution as one at a time (Epperly, Tropp & Webber, 2025). The function stops early if
-    the diagonal of K - F F^T is only rounding noise. If no k(x, x) is positive, the pivot is object 0, for which
-    `Nystroem` then raises an error.
+    With K the kernel matrix and F F^T its Nystroem approximation on the pivots (landmarks) chosen so far, object i
+    becomes the next pivot with probability proportional to (K - F F^T)_ii. For any rank r and e > 0, after r / e + r
+    log(1 / (e h)) pivots, E tr(K - F F^T) is at most (1 + e) times the trace error of the best rank-r approximation.
+    Here h is that trace error divided by tr K (Chen, Epperly, Tropp & Webber, 2025, Theorem 2.3). Pivots are drawn in
+    batches by rejection, with the same distribution as if they were drawn one at a time (Epperly, Tropp & Webber,
+    2025). The function stops early if the diagonal of K - F F^T is only rounding noise. If no k(x, x) is positive, the
+    pivot is object 0, for which `Nystroem` then raises an error.
     """
     residual = np.maximum(gram.diagonal(), 0.0)
     noise = n_components * gram.eps() * residual.max()
@@ -343,10 +344,11 @@ def leverage(gram: Gram, n_components: int, rng: np.random.Generator) -> Index:
 
     With K the kernel matrix and sigma_j its eigenvalues in descending order, the score of object i is
     l_i = (K (K + lambda I)^-1)_ii, where lambda = (1/k) sum_{j>k} sigma_j. The scores are estimated from a sample of a
-    random half of the objects. That sample is drawn by the scores within the half, which are estimated from a sample of
-    a quarter, and so on. With S the matrix that selects and weights the sample, l_i is about (1/lambda) (K - K S (S^T K
-    S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3). With s = n_components, k is s / (4 log s), and a
-    sample takes object i with probability min(1, l_i log s), as in the authors' code.
+    random half of the objects. This sample is drawn with the scores of the objects within the half; these scores are
+    estimated from a sample of a quarter of the objects, and so on. With S the matrix that selects and weights the
+    sample, l_i is about (1/lambda) (K - K S (S^T K S + lambda I)^-1 S^T K)_ii (Musco & Musco, 2017, Algorithm 3). With
+    s = n_components, k is s / (4 log s), and a sample takes object i with probability min(1, l_i log s), as in the
+    authors' code.
     """
     n, s = gram.n, n_components
     diagonal = np.maximum(gram.diagonal(), 0.0)
@@ -386,8 +388,8 @@ def adaptive(gram: Gram, n_components: int, rng: np.random.Generator, n_rounds: 
     leading half of the eigenvectors of H. An object is drawn with probability proportional to the squared norm of its
     row of C - C Q Q^T, the part of C that a Nystroem approximation of half the rank misses. The first round is uniform
     (Kumar, Mohri & Talwalkar, 2012, Section 4, "adaptive-partial" sampling). An object that is not similar to any
-    landmark so far has a zero row in C and is drawn only if there are too few others. If the kernel has isolated groups
-    of objects, use ``rpcholesky`` or ``kmeans++``. Each of the `n_rounds` rounds draws about the same number of
+    landmark so far has a zero row in C, and is drawn only if too few other objects are left. If the kernel has isolated
+    groups of objects, use ``rpcholesky`` or ``kmeans++``. Each of the `n_rounds` rounds draws about the same number of
     landmarks.
     """
     sizes = [len(part) for part in np.array_split(np.arange(n_components), min(n_rounds, n_components))]

@@ -46,7 +46,7 @@ _LARGEST = 2.0**40  # up to this many quarter turns, a phase keeps at least 3 di
     gamma_="positive", reduce=one_of("mean", "sum"), dtype_=one_of("float32", "float64"),
 )  # fmt: skip
 class MeanMapFeatures(Transformer):
-    r"""Turn sets of points into random features, whose inner products estimate the mean map kernel.
+    r"""Turn sets of points into random features whose inner products estimate the mean map kernel.
 
     Parameters
     ----------
@@ -78,17 +78,17 @@ class MeanMapFeatures(Transformer):
     n_dims_ : int
         Number d of coordinates of a point.
     dtype_ : {"float32", "float64"}
-        Type of the features: that of the points seen in `fit`.
+        Dtype of the features, the same as that of the points seen in `fit`.
 
     Raises
     ------
     ValueError
-        If points differ from those of `fit` in dimension; if a set holds NaN or infinity, or is so far from 0 that the
-        cosines would be inexact; or if all training points are equal and `gamma` is "median".
+        If points have another dimension than the points seen in `fit`; if a set holds NaN or infinity, or is so far
+        from 0 that the cosines would be inexact; or if all training points are equal and `gamma` is "median".
 
     Notes
     -----
-    The features of an empty set are 0, and so is its kernel value with any set. The features of a set are the same, bit
+    The features of an empty set are 0, and its kernel value with any set is 0. The features of a set are the same, bit
     for bit, whatever other sets are in the call, for any number of threads, and for float32 and float64 points of equal
     value. With ``reduce="mean"`` and independent frequencies, the variance of an estimate of the kernel is at most
     1 / m.

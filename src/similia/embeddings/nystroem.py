@@ -80,7 +80,7 @@ class Nystroem(ComparesObjects, Transformer):
     Parameters
     ----------
     kernel : callable or "precomputed"
-        ``kernel(X, Y) -> (n, m)`` array of similarities: a kernel of `similia.kernels`, one of
+        A function ``kernel(X, Y)`` that returns an (n, m) array of similarities: a kernel of `similia.kernels`, one of
         ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and Y.
         With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix of the training objects;
         `transform` takes the similarities of new objects to all training objects, (m, n), or to the landmarks only,
@@ -88,13 +88,13 @@ class Nystroem(ComparesObjects, Transformer):
         an (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that is not
         square.
     n_components : int or "auto", default=300
-        Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` takes min(n,
-        max(300, 0.02 n)) of n training objects, as Zhao et al. do. Not used if `landmarks` are indices.
+        Number of landmarks. If there are fewer training objects, all are taken, with a warning. ``"auto"`` means min(n,
+        max(300, 0.02 n)) for n training objects, the choice of Zhao et al. Not used if `landmarks` are indices.
     landmarks : str, array of int, list of arrays of int, or callable, default="uniform"
-        Which training objects are landmarks: ``"uniform"``, ``"kmeans++"``, ``"leverage"``, ``"rpcholesky"``,
-        ``"adaptive"`` or ``"ensemble"`` (see `similia.embeddings.landmarks`); their indices; or a function
-        ``f(X, kernel, n_components, rng)`` that returns indices. A list of index arrays makes an ensemble: each array
-        holds the landmarks of one expert, a separate Nyström approximation.
+        How to choose landmarks among the training objects: one of the rules ``"uniform"``, ``"kmeans++"``,
+        ``"leverage"``, ``"rpcholesky"``, ``"adaptive"`` and ``"ensemble"`` (see `similia.embeddings.landmarks`); the
+        indices of the landmarks; or a function ``f(X, kernel, n_components, rng)`` that returns indices. A list of
+        index arrays makes an ensemble: each array holds the landmarks of one expert, a separate Nyström approximation.
     spectrum : {"clip", "flip", "shift", "raise"}, default="clip"
         What to do with negative eigenvalues of H, the kernel matrix of the landmarks; only an indefinite similarity has
         them. "clip" drops them, with a warning if they exceed rounding error. "flip" takes their absolute values.
@@ -104,11 +104,11 @@ class Nystroem(ComparesObjects, Transformer):
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
     rcond : float, optional
-        Eigenvalues below ``rcond`` times the largest are dropped. By default, `rcond` is n_landmarks times the machine
-        precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return float64, but are
-        only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a `similia.kernels.Sum` with
-        a part in float32. For these, the default is that of float32. If a function of your own computes in float32 but
-        returns float64, set a larger `rcond`.
+        Eigenvalues below ``rcond`` times the largest eigenvalue are dropped. By default, `rcond` is n_landmarks times
+        the machine precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return
+        float64, but are only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a
+        `similia.kernels.Sum` with a part in float32. For these kernels, the default uses the machine precision of
+        float32. If a function of your own computes in float32 but returns float64, set a larger `rcond`.
 
     Attributes
     ----------
@@ -116,8 +116,8 @@ class Nystroem(ComparesObjects, Transformer):
         Copy of `kernel` made by `fit`, with settings such as ``mapping="auto"`` and ``gamma="median"`` replaced by
         their values.
     landmarks_ : collection of objects, length n_landmarks
-        The landmarks, converted for the kernel, for example to a `similia.objects.StringBatch`; their indices if
-        the kernel is precomputed.
+        The landmarks, converted for the kernel, for example to a `similia.objects.StringBatch`; or, if the kernel is
+        precomputed, the indices of the landmarks.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
@@ -133,16 +133,17 @@ class Nystroem(ComparesObjects, Transformer):
     ------
     ValueError
         In `fit`, if the kernel is not symmetric, or has no positive eigenvalue on the landmarks. In `fit` and
-        `transform`, if a kernel value is not finite (the message names the pair of objects) or the array of kernel
+        `transform`, if a kernel value is not finite (the message names the pair of objects) or if the array of kernel
         values has the wrong shape.
 
     Notes
     -----
-    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are, else float64. The row
-    of an object depends, bit for bit, only on its kernel values, not on the other objects, blocks or threads.
+    All arithmetic after the kernel is in float64; the output is float32 if the kernel values are float32, otherwise
+    float64. The row of an object depends, bit for bit, only on its kernel values, not on the other objects, blocks or
+    threads.
 
     An object with similarity 0 to all landmarks, such as an empty string, gets the zero vector; `transform` warns if
-    more than half of the objects get it. Identical landmarks are harmless: they only lower `rank_`.
+    more than half of the objects get the zero vector. Identical landmarks are harmless: they only lower `rank_`.
 
     References
     ----------
@@ -184,7 +185,7 @@ class Nystroem(ComparesObjects, Transformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks, some of the training objects, and decompose their kernel matrix.
 
-        `X` holds n objects; of `y`, only the length is used. If the kernel is precomputed, `X` is the (n, n) kernel
+        `X` holds n objects; of `y`, only the length is checked. If the kernel is precomputed, `X` is the (n, n) kernel
         matrix; if the parameter `landmarks` is one array of indices, the columns of these landmarks, (n, n_landmarks),
         are enough.
         """
@@ -194,7 +195,7 @@ class Nystroem(ComparesObjects, Transformer):
     @all_at_once
     @from_parts
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.floating]:
-        """Fit to objects and return their vectors; equal to `fit` and then `transform`, but reads the objects once."""
+        """Fit to objects and return their vectors, as `fit` and then `transform` do, but read the objects only once."""
         objects = self._fit(X, y)
         return self.transform(objects) if isinstance(objects, Distributed) else self._embed(objects)
 
@@ -227,7 +228,7 @@ class Nystroem(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the vectors of n objects, shape (n, `rank_`), float32 if the kernel values are, else float64.
+        """Return the vectors of n objects, shape (n, `rank_`): float32 if the kernel values are float32, else float64.
 
         For a precomputed kernel, `X` holds the similarities of the n objects to all training objects, (n, n_train), or
         to the landmarks only, (n, n_landmarks).
@@ -238,7 +239,7 @@ class Nystroem(ComparesObjects, Transformer):
             If more than half of the objects have similarity 0 to all landmarks. For a part of a Dask collection, there
             is a warning only if the part also holds at least 20 objects. Another rule applies while a file or an
             iterator is read in parts: the first object with similarity 0 to all landmarks causes a warning, and later
-            ones cause none.
+            such objects cause no further warning.
         """
         check_fitted(self)
         return self._embed(
@@ -307,7 +308,7 @@ class Nystroem(ComparesObjects, Transformer):
         ----------
         X : collection of n objects, or ndarray (n_train, n_train) for a precomputed kernel
         n_samples : int or None, default=1000
-            Number of objects drawn from `X`; None takes all, at the cost of n^2 kernel values.
+            Number of objects drawn from `X`; None uses all n objects, and computes n^2 kernel values.
         random_state : int, numpy Generator or None, default=0
             Seed or generator from which the sample is drawn.
         """

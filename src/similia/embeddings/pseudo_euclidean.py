@@ -47,22 +47,23 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     """Embed objects in a pseudo-Euclidean space that reproduces their distances.
 
     In such a space, differences in some coordinates lower the distance of two vectors instead of raising it (see
-    Notes). So it can reproduce distances that no Euclidean space has.
+    Notes). So it can reproduce distances that no points of a Euclidean space have.
 
     Parameters
     ----------
     distance : callable or "precomputed"
-        ``distance(X, Y=None) -> (n, m)`` array: one of `similia.distances`, such as ``FromFunction(f)``, or a
-        symmetric function of your own. With ``"precomputed"``, X is a matrix of distances: `fit` takes the (n, n)
-        matrix of the training objects; `transform` takes the distances of new objects to all training objects, (m, n),
-        or to the landmarks only, (m, n_landmarks).
+        A function ``distance(X, Y=None)`` that returns an (n, m) array: one of `similia.distances`, such as
+        ``FromFunction(f)``, or a symmetric function of your own. With ``"precomputed"``, X is a matrix of distances:
+        `fit` takes the (n, n) matrix of the training objects; `transform` takes the distances of new objects to all
+        training objects, (m, n), or to the landmarks only, (m, n_landmarks).
     n_components : int or None, default=64
         Maximum number of columns. Each column belongs to an eigenvector of the matrix of centred squared distances;
-        those with the largest absolute eigenvalues are kept. None keeps all whose eigenvalues are above rounding error.
+        the eigenvectors with the largest absolute eigenvalues are kept. None keeps all eigenvectors whose eigenvalues
+        exceed rounding error.
     n_landmarks : int or None, default=None
         Number of landmarks: training objects, drawn uniformly, whose distances define the space. If there are fewer
-        training objects, all are taken, with a warning. None: all n training objects are landmarks; `fit` then computes
-        n^2 distances, and decomposes their matrix in a time that grows with n^3.
+        training objects, all are taken, with a warning. With None, all n training objects are landmarks; `fit` then
+        computes n^2 distances, and decomposes their matrix in a time proportional to n^3.
     random_state : int, numpy Generator or None, default=None
         Seed or generator from which `fit` draws the landmarks.
 
@@ -71,8 +72,8 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     distance_ : callable or "precomputed"
         Copy of `distance` made by `fit`.
     landmarks_ : collection of objects, length n_landmarks
-        The landmarks, converted for the distance, for example to a `similia.objects.StringBatch`; their indices if
-        the distance is precomputed.
+        The landmarks, converted for the distance, for example to a `similia.objects.StringBatch`; or, if the distance
+        is precomputed, the indices of the landmarks.
     landmark_indices_ : ndarray of int64, shape (n_landmarks,)
         Positions of the landmarks in the training collection.
     eigenvalues_ : ndarray of float64, shape (`rank_`,)
@@ -99,15 +100,15 @@ class PseudoEuclidean(ComparesObjects, Transformer):
     ``np.square(z - w) @ np.sign(eigenvalues_)``: squared differences in columns with a negative eigenvalue are
     subtracted. For two landmarks, this is the square of their distance, unless `n_components` leaves out columns. A
     Euclidean distance has no negative eigenvalues; the vectors are then the original points, centred and rotated. A
-    linear model does not use these signs: to it, all coordinates are ordinary features.
+    linear model does not use the signs of the eigenvalues: it treats all coordinates as ordinary features.
 
     `transform` projects new objects into the space of the training objects. A training object gets the same coordinates
     from `transform` as from `fit_transform`. The method GDK_LED of Wu et al. embeds training and test objects together,
-    so it cannot embed objects that come later. The class method `transductive` embeds in that way, for comparisons.
+    so it cannot embed objects that come later. The class method `transductive` does the same, for comparisons.
 
-    The arithmetic is in float64; the output is float32 if the distances are, else float64. The row of an object
-    depends, bit for bit, only on its distances to the landmarks, not on other objects in the call or on the number of
-    threads.
+    The arithmetic is in float64; the output is float32 if the distances are float32, otherwise float64. The row of an
+    object depends, bit for bit, only on its distances to the landmarks, not on other objects in the call or on the
+    number of threads.
 
     References
     ----------
@@ -162,7 +163,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
 
     @lazily
     def transform(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the vectors of n objects, shape (n, `rank_`), float32 if the distances are, else float64.
+        """Return the vectors of n objects, shape (n, `rank_`): float32 if the distances are float32, else float64.
 
         For a precomputed distance, `X` holds the distances of the n objects to all training objects, (n, n_train), or
         to the landmarks only, (n, n_landmarks).

@@ -64,9 +64,9 @@ class OpticalRandomFeatures(Transformer):
 
     W is a random complex matrix of m rows and b a random complex vector; squares are taken entry by entry. Inner
     products of features are estimates of the kernel `similia.kernels.Optical` with the same `scale`
-    :math:`\varsigma` and `bias`, unbiased unless `structured` or `quantize` is set. Without these two and without bias,
-    an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, where r is the squared cosine
-    of the angle between x and y.
+    :math:`\varsigma` and `bias`, unbiased unless `structured` or `quantize` is set. Without `structured`, `quantize`
+    and bias, an estimate has variance :math:`\varsigma^8 \|x\|^4 \|y\|^4 (3 + 14 r + 3 r^2) / m`, where r is the
+    squared cosine of the angle between x and y.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class OpticalRandomFeatures(Transformer):
         Whether to take the rows of W from products of Hadamard and random diagonal matrices, so that W need not be
         stored; see Notes.
     binary_input : bool, default=False
-        Whether to accept only vectors of 0 and 1, as the mirrors of an OPU do, and raise an error for others.
+        Whether to accept only vectors of 0 and 1, as the mirrors of an OPU do, and raise an error for other vectors.
     quantize : int or None, default=None
         Number of bits of a feature, 1 to 16 (an OPU has a camera of 8 bits). Features are rounded to multiples of
         `step_` and clipped at 2^quantize - 1 times `step_`. None means no rounding.
@@ -124,8 +124,8 @@ class OpticalRandomFeatures(Transformer):
 
     with :math:`c^4 = \varsigma^4 p^2 / (1 - 1/p + 1/p^2)`. With a bias, x and y get one more coordinate,
     :math:`\tau/\varsigma`. On average, an estimate is too small by less than K(x, y) / p^2, which is at most 0.025 % of
-    K(x, y). If m is a multiple of p, the variance of an estimate is about 0.3 times that with independent rows (0.27 to
-    0.34 in measurements with 15 to 300 coordinates, 0/1 or Gaussian).
+    K(x, y). If m is a multiple of p, the variance of an estimate is about 0.3 times the variance with independent rows
+    (0.27 to 0.34 in measurements with 15 to 300 coordinates, 0/1 or Gaussian).
 
     Standardise the columns before a linear model: features are positive, so all vectors share a large common part.
 
@@ -213,7 +213,7 @@ class OpticalRandomFeatures(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Floats:
-        """Return the features of the rows of `X`, shape (n, n_components), float32 if `X` is, else float64."""
+        """Return the features of the rows of `X`, shape (n, n_components): float32 if `X` is float32, else float64."""
         self._check_columns(X)
         Z = self._intensities(self._check(X, self.n_features_in_))
         if self.step_ is not None:

@@ -48,7 +48,7 @@ class EffectiveDimension(NamedTuple):
 def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamma: float, constant: float = 1.0) -> int:
     r"""Return how many random features suffice for errors of at most `eps` in the kernel values of D2KE.
 
-    With at least this many features, all errors are that small with probability 1 - `delta` or more:
+    With at least this many features, the probability that an error exceeds `eps` is at most `delta`:
     :math:`P\{\max_{x, y} |\tilde k(x, y) - k(x, y)| > \epsilon\} \le \delta`. Here :math:`\tilde k(x, y)` is the
     inner product of the features of x and y, and k(x, y) is its limit for infinitely many features.
 
@@ -75,12 +75,12 @@ def d2ke_n_components(eps: float, delta: float, effective_dimension: float, gamm
     -----
     This is Proposition 2 of Wu et al. (Theorem 2 in their appendix), with smaller constants. k~(x, y) is the mean of
     exp(-gamma d(x, omega)) exp(-gamma d(y, omega)) over R random objects omega. For one pair, Hoeffding's inequality
-    for means of numbers in [0, 1] gives P{\|k~ - k\| > t} <= 2 exp(-2 R t^2). (Wu et al. have exp(-R t^2 / 2), for
-    numbers in [-1, 1].) Let N balls of radius r cover the objects; there are at most N^2 pairs of centres. By the
-    triangle inequality, moving x to the centre of its ball changes exp(-gamma d(x, omega)) by at most gamma r. As both
-    factors are at most 1, moving x and y changes each of k~ and k by at most 2 gamma r, and their difference by 4 gamma
-    r. (Wu et al. have 3 and 6 gamma r.) Choose a number s in (0, 1), and let p be `effective_dimension` and c
-    `constant`. With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
+    for means of numbers in [0, 1] says that k~ and k differ by more than t with probability at most 2 exp(-2 R t^2).
+    (Wu et al. have exp(-R t^2 / 2), for numbers in [-1, 1].) Let N balls of radius r cover the objects; there are at
+    most N^2 pairs of centres. By the triangle inequality, moving x to the centre of its ball changes exp(-gamma d(x,
+    omega)) by at most gamma r. As both factors are at most 1, moving x and y changes each of k~ and k by at most 2
+    gamma r, and their difference by 4 gamma r. (Wu et al. have 3 gamma r and 6 gamma r.) Choose a number s in (0, 1),
+    and let p be `effective_dimension` and c `constant`. With t = (1 - s) eps, 4 gamma r = s eps and N <= c r^(-p),
 
     .. math:: P\{\max |\tilde k - k| > \epsilon\} \le
               2 c^2 \left(\frac{4 \gamma}{s\, \epsilon}\right)^{2p} e^{-2 R (1 - s)^2 \epsilon^2},
@@ -146,14 +146,14 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Raises
     ------
     ValueError
-        If there are fewer than ten different objects or all distances between them are equal.
+        If there are fewer than ten different objects, or if all distances between them are equal.
 
     Notes
     -----
     The dimension is estimated from the correlation integral C(r), the share of pairs of objects whose distance is at
     most r (Grassberger & Procaccia, 1983). The estimate is the slope of log C against log r between two small radii.
-    The smaller radius is chosen so that n / 10 of the n (n - 1) / 2 pairs have at most this distance; the larger one,
-    so that n pairs do. Objects at distance 0 count as one.
+    The smaller radius is chosen so that n / 10 of the n (n - 1) / 2 pairs have at most this distance. The larger radius
+    is chosen so that n pairs have at most this distance. Objects at distance 0 from each other count as one object.
 
     By definition, N(r) is about c r^(-p), where N(r) is the smallest number of balls of radius r that cover all objects
     (not only the sample). For evenly spread objects, p equals the slope; otherwise p is larger. The slope is used
@@ -225,9 +225,10 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     instead of infinitely many. Feature j is phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)), where omega_j is a random
     object, and the model is f(x) = w . phi(x) + b with weights w and intercept b. By the triangle inequality, phi_j(x)
     and phi_j(y) differ by at most R^(-1/2) gamma d(x, y). The squares of these R differences add up to at most
-    (gamma d(x, y))^2, so \|phi(x) - phi(y)\| <= gamma d(x, y). By the Cauchy-Schwarz inequality, f(x) and f(y) differ
-    by at most \|w\| \|phi(x) - phi(y)\|, hence L = gamma \|w\|. After a StandardScaler with scales s, w is coef / s. A
-    distance without the attribute ``facts``, such as a function of your own, is assumed to be a metric.
+    (gamma d(x, y))^2, so the vector phi(x) - phi(y) has at most the length gamma d(x, y). By the Cauchy-Schwarz
+    inequality, f(x) and f(y) differ by at most the length of this vector times the length of w. So L is gamma times the
+    length of w. After a StandardScaler with scales s, w is coef / s. A distance without the attribute ``facts``, such
+    as a function of your own, is assumed to be a metric.
 
     Examples
     --------
@@ -284,7 +285,7 @@ def graphlet_samples(size: int, eps: float, delta: float, features: str = "match
     features : {"match_iso", "match"}, default="match_iso"
         What the histogram counts. ``"match_iso"``: graphlets up to isomorphism; there are 2, 4, 11, 34, 156, 1044, ...
         with 2, 3, 4, ... nodes. ``"match"``: adjacency patterns, with the nodes in the order in which they were drawn;
-        there are 2^(size (size - 1) / 2).
+        there are 2^(size (size - 1) / 2) patterns.
 
     Returns
     -------
@@ -342,8 +343,8 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
     n_pairs : int, default=1
         Number of pairs of objects; n objects form n (n - 1) / 2 pairs.
     bits : int, default=1
-        Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`. Above 1, the bound is for
-        ``output="onehot"``; the similarity of packed bits has a larger error.
+        Number of bits kept of each hash; the parameter `bits` of `similia.MinHash`. If `bits` is above 1, the bound is
+        for ``output="onehot"``; the similarity of packed bits has a larger error.
 
     Returns
     -------
@@ -358,8 +359,9 @@ def minhash_n_hashes(eps: float, delta: float, n_pairs: int = 1, bits: int = 1) 
 
     .. math:: n = \frac{\log(2 N / \delta)}{2 (1 - q)^2 \epsilon^2} \quad \text{for N pairs}.
 
-    The bound assumes independent hashes. Those of `similia.MinHash` are independent for sets much smaller than n; for
-    larger sets, errors are smaller (Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017, Theorem 1).
+    The bound assumes independent hashes. The hashes of `similia.MinHash` are independent for sets of far fewer than n
+    elements; for larger sets, the errors are smaller (Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS
+    2017, Theorem 1).
 
     Examples
     --------

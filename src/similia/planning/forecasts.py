@@ -384,8 +384,8 @@ class Plan:
         Number of kernel values or distances that each step computes: ``fit``, ``encode`` (all objects) and ``search``
         (one query). All are 0 if an encoder was given.
     flops : dict of str to float or None
-        Number of arithmetic operations of each of these steps; None if an encoder was given, or if it is unknown how
-        many operations one value of the kernel or distance takes.
+        Number of arithmetic operations of each step named in `evaluations`; None if an encoder was given, or if it is
+        unknown how many operations one value of the kernel or distance takes.
     bytes : dict of str to float
         Sizes in bytes: ``input`` is all objects, ``working`` the memory for one chunk of objects while they are
         encoded, ``model`` the fitted encoder, ``codes`` the codes of all objects, and ``index`` the index on disk.
@@ -456,7 +456,7 @@ def plan(
 
     The objects are turned into vectors by `Nystroem` if you give a kernel, or by `D2KE` if you give a distance;
     `SignRandomProjection` turns the vectors into bits. Unless you give `costs`, the speed of this machine is measured
-    in trial runs, which take 5 to 20 seconds together.
+    in trial runs, which take 5 to 20 seconds in total.
 
     Parameters
     ----------
@@ -489,9 +489,9 @@ def plan(
     encoder : estimator, optional
         An unfitted transformer from objects to packed bits, instead of a kernel or distance.
     costs : Costs, optional
-        Measurements to use instead of new ones: the attribute `costs` of an earlier plan. That plan must be for the
-        same kind of objects and the same kernel, distance or encoder, and measured on at most `cores` cores. With a
-        distance, give `random` in both plans or in neither.
+        Measurements to use instead of new ones: the attribute `costs` of an earlier plan. The earlier plan must be for
+        the same kind of objects and the same kernel, distance or encoder, and must have been measured on at most
+        `cores` cores. With a distance, give `random` in both plans or in neither.
 
     Returns
     -------
