@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 import similia as sm
 from naive import similarities as naive
 from similia.core.hashing import combine, mix
-from similia.kernels.counts import Counts, count, inner_products, number_ids
+from similia.kernels.counts import (
+    Counts,
+    count,
+    inner_products,
+    number_ids,
+    paired_products,
+    products_with,
+    scale_by_norms,
+)
 
 # Small ids (all in one region of the hash table), ids near 2**64, and a few that repeat often.
 ID = st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1), st.integers(2**64 - 4, 2**64 - 1))
@@ -100,6 +108,42 @@ def test_blocks_do_not_change_values():
     whole = inner_products(A, A)
     with sm.config(max_memory="4KiB"):
         np.testing.assert_array_equal(inner_products(A, A), whole)
+
+
+@laws
+@given(OBJECTS, OBJECTS, st.data())
+def test_products_of_chosen_pairs(X, Y, data):
+    rows = np.array(data.draw(st.lists(st.integers(0, len(X) - 1))), dtype=np.int64)
+    columns = np.array([data.draw(st.integers(0, len(Y) - 1)) for _ in rows], dtype=np.int64)
+    whole = expected(X, Y)
+    np.testing.assert_array_equal(paired_products(counted(X), counted(Y), rows, columns), whole[rows, columns])
+
+
+@pytest.mark.parametrize("wrong", [-1, 2])
+def test_positions_of_pairs_are_checked(wrong):
+    A = counted([[1], [2]])
+    with pytest.raises(ValueError, match="rows must be positions of 2 objects"):
+        paired_products(A, A, np.array([0, wrong]), np.array([0, 0]))
+
+
+@laws
+@given(OBJECTS, OBJECTS, st.booleans())
+def test_products_of_one_object_with_an_index(X, Y, normalize):
+    products = products_with(counted(Y), normalize)
+    for x in X:
+        own, norms = expected([x], [x])[0, 0], np.diag(expected(Y, Y))
+        row = expected([x], Y)
+        if normalize:
+            row = row / np.where(own * norms > 0, np.sqrt(own * norms), 1.0)
+        np.testing.assert_allclose(products(np.array(x, dtype=np.uint64)), row, rtol=1e-15)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_values_are_scaled_by_norms_whose_product_under_or_overflows(size):
+    K = size * np.array([[4.0, 3.0, 0.0], [3.0, 9.0, 0.0], [0.0, 0.0, 0.0]])
+    kxx = np.diag(K).copy()
+    scale_by_norms(K, kxx, kxx, same=True)
+    np.testing.assert_allclose(K, [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]], rtol=1e-15)
 
 
 def test_objects_without_features():

@@ -198,6 +198,14 @@ def test_any_sequence_of_operations_agrees_with_a_dict(tmp_path_factory, operati
         np.testing.assert_array_equal(index.reconstruct(some), np.array([stored[i] for i in some]).reshape(-1, 2))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_start_at_0_and_continue_after_the_largest(kind):
+    codes = random_codes(9, 64)
+    index = HammingIndex(64, kind, random_state=0).add(codes[:4]).add(codes[4:5], [7]).add(codes[5:])
+    assert index.ids.tolist() == [0, 1, 2, 3, 7, 8, 9, 10, 11]
+    assert index.kneighbors(codes[:1], 1)[1].tolist() == [[0]]
+
+
 def test_adding_one_by_one_with_ids_in_disorder():
     ids = np.random.default_rng(0).permutation(5000)
     codes = random_codes(5000, 64)

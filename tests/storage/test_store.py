@@ -375,7 +375,10 @@ def flipped_bit(folder):
         (lambda f: spoil(f, n_bits=65), "index.json is damaged"),
         (lambda f: spoil(f, progress=3), "index.json is damaged"),
         (lambda f: spoil(f, settings={"kind": "other"}), "settings that this similia does not know"),
-        (lambda f: spoil(f, settings={"colour": 1}), "settings that this similia does not know"),
+        (
+            lambda f: spoil(f, settings={"colour": 1}),
+            r"does not know: HammingIndex.__init__\(\) got an unexpected keyword argument .colour.$",
+        ),
         (lambda f: first(f, "codes").unlink(), r"codes-\d+.npy is missing, expected \d+ bytes"),
         (lambda f: os.truncate(first(f, "codes"), 150), r"codes-\d+.npy has 150 bytes, expected \d+ bytes"),
         (other_array, r"ids-\d+.npy is not the array that index.json names"),
