@@ -139,8 +139,8 @@ def d2ke(
         and stratifies its folds by integer targets. To cross-validate a regression of integers, set "regression".
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
-        the linear model that `task` and `C` describe. Each ``random_state`` in it that is None gets a seed drawn from
-        `random_state`.
+        the linear model that `task` and `C` describe. Each ``random_state`` of this learner that is None gets a seed
+        drawn from `random_state`.
     cv : int or splitter, default=5
         Folds of the cross-validation for "tune".
     memory : str, path or joblib.Memory, optional

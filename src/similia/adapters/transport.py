@@ -176,7 +176,8 @@ def from_pot(
 ) -> POTDistance:
     """Turn a distance of the library POT (Python Optimal Transport) into a distance of similia.
 
-    Optimal transport compares two point sets or histograms by the least cost of moving the mass of one onto the other.
+    Optimal transport compares two point sets or histograms by the least cost of moving the mass of one of them onto the
+    other.
 
     Parameters
     ----------

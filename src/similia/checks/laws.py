@@ -347,8 +347,9 @@ def check_structured_estimator(
     y : array-like of shape (n,), optional
         Class labels, at least three of each class, or targets of a regression. Classifiers and regressors need them.
     methods : sequence of str, optional
-        Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default, those of
-        ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
+        Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default,
+        ``transform``, ``predict``, ``predict_proba`` and ``decision_function``, except methods that the estimator
+        lacks.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
         Collections to try: lists, tuples, object arrays, pandas or polars Series, and Arrow arrays; by default all.
         pandas, polars and Arrow are tried only if they are installed; ``"polars"`` and ``"arrow"`` also need objects

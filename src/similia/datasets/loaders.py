@@ -278,7 +278,7 @@ def fetch(
           ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets such as ``"flowers_sift"``,
           and vectors such as ``"mnist_train"``.
     subset : {"all", "train", "test"}
-        Which objects to load: all, or only those of the published training or test part.
+        Which objects to load: all objects, or only the published training or test part.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
@@ -373,7 +373,7 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     Raises
     ------
     ValueError
-        If the name is unknown, the set has no published splits, or ``splits/NAME.json`` is damaged.
+        If the name is unknown, if the set has no published splits, or if ``splits/NAME.json`` is damaged.
     FileNotFoundError
         If ``splits/NAME.json``, or a data set that cannot be downloaded, is in no folder listed in ``SIMILIA_DATA``.
 

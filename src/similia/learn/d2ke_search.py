@@ -63,11 +63,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     """Tune a pipeline that starts with `D2KE` by cross-validation; all candidates share the same distances.
 
     `D2KE` computes the features exp(-gamma d) of an object from its distances d to random objects. The distances do not
-    depend on gamma, so this search is faster than scikit-learn's GridSearchCV, which would compute them for each
-    candidate.
+    depend on gamma, so this search is faster than scikit-learn's GridSearchCV, which would compute the distances again
+    for each candidate.
 
-    If the `D2KE` has ``objects=similia.embeddings.Representatives(hold_out=True)``, it takes some training objects as
-    its random objects. The later steps are then tuned and fitted on the other training objects only.
+    If the `D2KE` has ``objects=similia.embeddings.Representatives(hold_out=True)``, some training objects serve as its
+    random objects. The later steps are then tuned and fitted on the other training objects only.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     param_grid : dict of str to list, optional
         Values to try. For the first step, only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``);
         its other parameters change the distances, so tune them with GridSearchCV. For the other steps, any parameter is
-        allowed. By default nothing is tuned.
+        allowed. By default, nothing is tuned.
     cv : int or splitter, default=5
         Folds, as in scikit-learn's GridSearchCV.
     scoring : str or callable, optional
@@ -244,7 +244,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return self._fitted().predict_proba(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy of a classifier, or R squared of a regressor, for n objects; ignores `scoring`."""
+        """Return the accuracy of a classifier, or R squared of a regressor, for n objects; `scoring` has no effect."""
         return float(self._fitted().score(X, y))
 
     @property

@@ -223,8 +223,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     kernel_ : callable
         The kernel with all its parameters set.
     evidences_ : ndarray of float64, shape (n_kernels,)
-        Logarithm of the evidence of each kernel of a list, on the objects on which they were compared; empty for a
-        single kernel.
+        Logarithm of the evidence of each kernel of a list, computed from the objects on which `fit` compares the
+        kernels; empty for a single kernel.
     scale_ : float
         Factor by which the kernel is multiplied, in squared units of the targets; the average over all components.
     noise_ : float
@@ -276,8 +276,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
         - there are too few targets for "integrated": fewer than five with ``noise="auto"``, fewer than two otherwise;
         - all targets are equal and `noise` is "auto";
-        - there are no landmarks, and five Gram matrices do not fit into ``similia.config(max_memory=...)`` (with
-          ``"weights": "auto"`` for a `Sum` of p kernels, p + 6 matrices);
+        - there are no landmarks, and five Gram matrices do not fit into ``similia.config(max_memory=...)``
+          (``"weights": "auto"`` needs room for p + 6 matrices for a `Sum` of p kernels);
         - `parameters` holds ``"weights": "auto"``, but the kernel is not a `Sum`, or there are landmarks;
         - both a list of kernels and `parameters` are given;
         - the kernel is far from positive semi-definite: the Gram matrix has negative eigenvalues even after the
@@ -289,9 +289,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     -----
     If several combinations share a part of a `Sum` or `Product`, `fit` keeps the Gram matrix of the part, as long as it
     fits into ``config(max_memory=...)`` together with the five matrices that every fit needs. With landmarks, it keeps
-    the kernel values between all objects and the landmarks instead. The search for weights starts with weights that
-    give all parts equal shares of the mean k(x, x). If the evidence is larger when one part has almost all of the mean,
-    the search starts there instead. It finds a local maximum of the evidence.
+    the kernel values between all objects and the landmarks instead. With ``"weights": "auto"``, the search for weights
+    starts where all parts have equal shares of the mean k(x, x). If the evidence is larger where one part has almost
+    all of this mean, the search starts there instead. It finds a local maximum of the evidence.
 
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
@@ -473,7 +473,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         return_cov : bool, default=False
             Whether to return the covariance matrix of the m objects.
         with_noise : bool, default=True
-            If True, the standard deviations and covariances are those of noisy measurements; if False, those of the
+            If True, standard deviations and covariances are for noisy measurements; if False, they are for the
             noise-free function.
 
         Returns
@@ -505,7 +505,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         levels : sequence of n_levels floats, default=(0.05, 0.5, 0.95)
             For each quantile, the probability that the target lies below it; above 0 and below 1.
         with_noise : bool, default=True
-            If True, the quantiles are those of noisy measurements; if False, those of the noise-free function.
+            If True, the quantiles are for noisy measurements; if False, they are for the noise-free function.
         """
         check_fitted(self)
         levels = np.atleast_1d(np.asarray(levels))
@@ -543,7 +543,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         """Draw values of the function at m objects from their joint distribution, shape (m, n_samples).
 
         A prediction is a mixture of distributions, the components (see `hyperparameters`). Each sample comes from one
-        component, drawn with the probabilities `weights_`. With ``with_noise=True``, the values are those of noisy
+        component, drawn with the probabilities `weights_`. With ``with_noise=True``, noise is added, as in
         measurements. Each component that is drawn costs one Cholesky factorisation of an m x m matrix.
         """
         check_fitted(self)
@@ -577,7 +577,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         self, pool: Any, n: int = 1, method: str = "improvement", *, maximize: bool = True,
         random_state: RandomState = 0,
     ) -> Index:  # fmt: skip
-        """Suggest which objects of a pool to measure next to find one with a large target; return their positions.
+        """Suggest which objects of a pool to measure next, to find an object with a large target; return positions.
 
         Parameters
         ----------

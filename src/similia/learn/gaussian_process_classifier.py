@@ -66,10 +66,11 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
 
     Parameters
     ----------
-    kernel, parameters : callable or list of callables, dict
-        A kernel with values of its parameters to try, or a list of kernels to choose from, as for
-        `GaussianProcessRegressor`. There is one difference: ``{"weights": "auto"}`` is not supported. All combinations
-        of parameters are compared with the same landmarks (see `n_landmarks`).
+    kernel : callable or list of callables
+        A kernel, or a list of kernels to choose from, as for `GaussianProcessRegressor`.
+    parameters : dict of str to list, optional
+        Parameters of the kernel and the values to try, as for `GaussianProcessRegressor`, but without ``{"weights":
+        "auto"}``. All combinations are compared with the same landmarks (see `n_landmarks`).
     n_landmarks : int, "auto" or None, default="auto"
         Number of landmarks, the training objects with which all objects are compared. They are chosen in the same way
         as by `similia.Nystroem` with ``landmarks="rpcholesky"`` (randomly pivoted Cholesky). "auto": 500, or all
@@ -87,7 +88,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         Logarithm of the evidence (the likelihood of the labels) of each kernel of a list; empty for a single kernel.
     scale_ : float
         Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` tries 11 factors
-        and takes the one with the largest evidence (the likelihood of the labels).
+        and chooses the one with the largest evidence (the likelihood of the labels).
     log_marginal_likelihood_ : float
         Logarithm of the evidence in Laplace's approximation; for more than two classes, the sum over the classes.
     objects_ : collection of n_kept objects

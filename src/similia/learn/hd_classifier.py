@@ -90,10 +90,10 @@ class HDClassifier(ByPrototypes):
 
     A hypervector is a long vector of d numbers, often signs ±1. `predict` returns the class whose prototype is most
     similar to a given hypervector. `fit` learns prototypes from labelled hypervectors, called samples. All training
-    rules (see `update`) except ridge regression are perceptrons: they visit the samples in several epochs. If the
-    prototype most similar to a sample x belongs to the wrong class, two prototypes are corrected: the prototype of the
-    wrong class moves away from x, and the prototype of the right class moves towards x. To move a prototype, the rule
-    subtracts or adds learning_rate (1 - q) x, where q is the cosine of x and this prototype.
+    rules (see `update`) except ridge regression are perceptrons: they visit the samples in several epochs (passes). If
+    the prototype most similar to a sample x belongs to the wrong class, two prototypes are corrected: the prototype of
+    the wrong class moves away from x, and the prototype of the right class moves towards x. To move a prototype, the
+    rule subtracts or adds learning_rate (1 - q) x, where q is the cosine of x and this prototype.
 
     Parameters
     ----------
@@ -105,11 +105,12 @@ class HDClassifier(ByPrototypes):
         - "averaged": the same corrections, but the result is the mean of the prototypes over all visits to samples. The
           mean predicts more accurately and takes little more time.
         - "margin": like "averaged", but prototypes are also corrected if the right class leads by less than `margin`.
-        - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
-          epochs. It is as accurate as a tuned linear support vector machine on the same bits. If the number of samples
-          n is at least 0.8 d, time grows with n d^2 and memory with d^2. If n is below 0.8 d, time grows with n^3 and
-          memory with n^2. There is one exception: if n is below 0.8 d and `fit` gets thousands of packed samples of few
-          classes, it usually uses conjugate gradients, whose time grows only with n d.
+        - "ridge": ridge regression that predicts the classes from the samples. The samples are scaled to unit length;
+          there is an intercept, and there are no epochs. "ridge" is as accurate as a tuned linear support vector
+          machine on the same bits. If the number of samples n is at least 0.8 d, time grows with n d^2 and memory with
+          d^2. If n is below 0.8 d, time grows with n^3 and memory with n^2. There is one exception: if n is below 0.8 d
+          and `fit` gets thousands of packed samples of few classes, it usually uses conjugate gradients, whose time
+          grows only with n d.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
         Use "averaged" if samples come in batches, "perceptron" to compare with Zhao et al., and otherwise "auto".

@@ -73,7 +73,7 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     contrast : "tune", "suggest", float or sequence of float, default="tune"
         How fast kernel values fall as the angle between two vectors grows: the contrast :math:`a = n e^{-(n-1) t}` of
         `similia.kernels.HypersphericalHeat`, for n columns and time t. "tune" chooses among 1/4, 1/2, 1, ..., 64 (see
-        Notes) by cross-validation; a sequence gives other values to choose from. "suggest" takes the result of
+        Notes) by cross-validation; a sequence gives other values to choose from. "suggest" uses the result of
         `similia.kernels.suggest_contrast` for the training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse of the regularisation strength; "tune" chooses among 0.1, 1, 10 and 100.
@@ -91,8 +91,8 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     contrast_, t_, C_ : float
-        The values used. If several combinations have the same mean score, those with the smallest C are kept; among
-        these, the one with the smallest contrast is chosen.
+        The values used. If several combinations have the same mean score, the smallest C is chosen and, for this C, the
+        smallest contrast.
     cv_results_ : dict of ndarray
         ``contrast``, ``t``, ``C``, and mean and standard deviation of the accuracy over the folds (``mean_test_score``
         and ``std_test_score``), for all candidates; empty if nothing was tuned.

@@ -265,8 +265,8 @@ def nested_scores(
     -----
     This is a grid search inside cross-validation. For outer fold i, the other folds serve as inner folds: a machine
     trained without folds i and j is tested on fold j, for each j. The pair (parameter, C) with the highest mean
-    accuracy is chosen. If several pairs tie, those with the first C in `Cs` are kept; among these, the pair with the
-    first parameter is chosen. A machine with the chosen pair, trained without fold i, is tested on fold i.
+    accuracy is chosen. If several pairs tie, the pair with the earliest C in `Cs` is chosen and, for this C, the
+    earliest parameter. A machine with the chosen pair, trained without fold i, is tested on fold i.
 
     Examples
     --------

@@ -195,9 +195,9 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     ----------
     distance : callable
         ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, such as ``FromFunction(f)``
-        for a function f(x, y) of two objects, or a function of your own that returns distances of two collections. A
-        kernel of `similia.kernels`, or `similia.pairwise` of a function, also works; distances are then measured in the
-        feature space of the kernel.
+        for a function f(x, y) of two objects, or your own function that returns all distances between two collections.
+        A kernel of `similia.kernels`, or `similia.pairwise` of a function, also works; distances are then measured in
+        the feature space of the kernel.
     n_neighbors : int, default=1
         Number of neighbours that vote. If there are fewer training objects, `fit` warns, and all of them vote.
     weights : {"uniform", "distance"}, default="uniform"

@@ -192,7 +192,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Score n >= 2 training objects, and choose `offset_`: objects with a lower score are outliers.
+        """Score n training objects, at least two, and choose `offset_`: objects with a lower score are outliers.
 
         `y` is ignored. If `method` is "reconstruction", `X` may be a Dask collection: the workers compare objects with
         the landmarks.

@@ -310,7 +310,7 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
         The probabilities are the softmax of `sharpness_` times the scores of the classes (see `decision_function`). So
         the predicted class has the largest probability, unless scores tie. `fit` chooses `sharpness_` to maximise the
         likelihood of held-out samples: for "ridge", up to 600 samples, each left out in turn; otherwise all samples in
-        3-fold cross-validation or, if there are more than 3000 samples, 1000 of these.
+        3-fold cross-validation or, if there are more than 3000 samples, 1000 samples that are set aside.
 
         A fitted model has this method only if `fit` used ridge regression, the update "margin" with ``margin="auto"``,
         or ``probability=True``.
