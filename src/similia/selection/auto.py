@@ -608,7 +608,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     than two standard errors of the paired difference, plus 0.02 if the round did not use all objects. At most half of
     the embeddings (rounded up) stay, but this limit is never below four. The best candidate with nearest neighbours
     always stays. The method described under *Trust* stays, too, unless it is clearly worse than the best candidate. The
-    candidate with the highest mean score in the last round wins, and is fitted to all objects.
+    candidate with the highest mean score in the last round wins (unless *Vote* or *Trust* decides otherwise), and is
+    fitted to all objects.
 
     *Time.* The search first tries the cheapest embedding of each type (embeddings with landmarks are one type), then
     the other embeddings, from cheap to expensive. Each round gets a share of the budget. Then comes the final fit; the
