@@ -133,10 +133,11 @@ def d2ke(
         Inverse strength of the regularisation of the linear model, as in scikit-learn's LinearSVC; "tune" chooses among
         1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
     task : {"classification", "regression", "auto"}, default="classification"
-        "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`:
-        regression if the targets are numbers and either some are not integers, or there are more than 20 different
-        values, with fewer than 5 objects each on average. Before `fit`, scikit-learn treats the model as a classifier
-        and stratifies its folds by integer targets. To cross-validate a regression of integers, set "regression".
+        "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`.
+        It chooses regression if the targets are numbers and some of them are not integers, or if they are integers with
+        more than 20 different values and fewer than 5 objects for each value on average. Before `fit`, scikit-learn
+        treats a model with "auto" as a classifier, so its cross-validation stratifies the folds by integer targets. To
+        cross-validate a regression of integers, set "regression".
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
         the linear model that `task` and `C` describe. Each ``random_state`` of this learner that is None gets a seed
@@ -198,7 +199,7 @@ def graphlet_optical(
 ) -> Pipeline:
     """Return a graph classifier that learns from random optical features of sampled graphlets (GSA-phi of [1]_).
 
-    `GraphletSampling` samples graphlets, small induced subgraphs, of each graph and averages their features. A support
+    `GraphletSampling` samples small induced subgraphs (graphlets) of each graph and averages their features. A support
     vector machine learns from the standardised averages. Labels of nodes and edges are ignored.
 
     Parameters
@@ -210,7 +211,7 @@ def graphlet_optical(
     n_components : int or None, default=2000
         Number of optical features, the squared absolute values of random complex projections. Their inner products
         estimate a kernel, `similia.kernels.Optical`. None: the exact features of this kernel, which are fewer (120 for
-        `size=6`) and not random.
+        ``size=6``) and not random.
     classifier : {"linear", "rbf"}, default="linear"
         The support vector machine: linear, as in [1]_, or with a Gaussian (RBF) kernel, which is often more accurate.
     random_state : int, numpy Generator or RandomState, optional
