@@ -37,9 +37,9 @@ def nyshd(
 ) -> Pipeline:
     """Return NysHD [1]_: hypervectors from a kernel, and a hyperdimensional classifier on them.
 
-    `Nystroem` makes vectors of objects by comparing them with landmarks, a few of the training objects.
-    `SignRandomProjection` makes long codes (hypervectors) of the vectors: the signs of random projections, packed into
-    bytes. `HDClassifier` learns a prototype of each class from the codes.
+    `Nystroem` turns objects into vectors by comparing them with landmarks, a few of the training objects.
+    `SignRandomProjection` turns the vectors into long codes (hypervectors): the signs of random projections, packed
+    into bytes. `HDClassifier` learns a prototype of each class from the codes.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ def nyshd(
     n_landmarks : int or "auto", default="auto"
         Number of landmarks. "auto": min(n, max(300, 0.02 n)) for n training objects, as in [1]_.
     n_bits : int, default=10_000
-        Bits of a code; a multiple of 8.
+        Number of bits of a code; a multiple of 8.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the landmarks, the projection and the order of the training objects.
     landmarks : str, array of int or callable, default="uniform"
         How to choose landmarks; see `Nystroem`.
     update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="auto"
         How `HDClassifier` learns prototypes from the codes. "perceptron" is the rule of [1]_. "auto" is more accurate:
-        it takes "ridge" if there are fewer objects than bits, otherwise "margin". With "ridge", "margin" or "auto", the
-        model has `predict_proba`. To get this method with "perceptron" or "averaged", call
+        it uses "ridge" if there are fewer objects than bits, otherwise "margin". With "ridge", "margin" or "auto", the
+        model has `predict_proba`. To get `predict_proba` with "perceptron" or "averaged", call
         ``model.set_params(classifier__probability=True)`` before `fit`.
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first pass over the training codes: zeros, or the sum of the codes of each class
@@ -127,20 +127,21 @@ def d2ke(
     random_state : int, numpy Generator or RandomState, optional
         Seed of the random objects and of the learner.
     objects : "auto", sampler, callable or collection, default="auto"
-        The random objects; see `D2KE`. ``similia.embeddings.Representatives(hold_out=True)`` takes training objects,
+        The random objects; see `D2KE`. ``similia.embeddings.Representatives(hold_out=True)`` chooses training objects,
         which are then not used to train the linear model.
     C : float or "tune", default=0.01
         Inverse strength of the regularisation of the linear model, as in scikit-learn's LinearSVC; "tune" chooses among
         1e-4, 1e-3, 1e-2 and 1e-1 by cross-validation.
     task : {"classification", "regression", "auto"}, default="classification"
-        "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`:
-        regression if the targets are numbers and either some are not integers, or there are more than 20 different
-        values, with fewer than 5 objects each on average. Before `fit`, scikit-learn treats the model as a classifier
-        and stratifies its folds by integer targets. To cross-validate a regression of integers, set "regression".
+        "classification": a linear SVM. "regression": ridge regression with alpha = 1 / (2 C). "auto" decides in `fit`.
+        It chooses regression if the targets are numbers and some of them are not integers, or if they are integers with
+        more than 20 different values and fewer than 5 objects for each value on average. Before `fit`, scikit-learn
+        treats a model with "auto" as a classifier, so its cross-validation stratifies the folds by integer targets. To
+        cross-validate a regression of integers, set "regression".
     estimator : estimator, optional
         Another learner for the features, such as ``make_pipeline(SignRandomProjection(), HDClassifier())``, in place of
-        the one that `task` and `C` describe. Each ``random_state`` in it that is None gets a seed drawn from
-        `random_state`.
+        the linear model that `task` and `C` describe. Each ``random_state`` of this learner that is None gets a seed
+        drawn from `random_state`.
     cv : int or splitter, default=5
         Folds of the cross-validation for "tune".
     memory : str, path or joblib.Memory, optional
@@ -198,7 +199,7 @@ def graphlet_optical(
 ) -> Pipeline:
     """Return a graph classifier that learns from random optical features of sampled graphlets (GSA-phi of [1]_).
 
-    `GraphletSampling` samples graphlets, small induced subgraphs, of each graph and averages their features. A support
+    `GraphletSampling` samples small induced subgraphs (graphlets) of each graph and averages their features. A support
     vector machine learns from the standardised averages. Labels of nodes and edges are ignored.
 
     Parameters
@@ -210,9 +211,9 @@ def graphlet_optical(
     n_components : int or None, default=2000
         Number of optical features, the squared absolute values of random complex projections. Their inner products
         estimate a kernel, `similia.kernels.Optical`. None: the exact features of this kernel, which are fewer (120 for
-        `size=6`) and not random.
+        ``size=6``) and not random.
     classifier : {"linear", "rbf"}, default="linear"
-        An SVM on the averages: linear, as in [1]_, or with a Gaussian kernel, which is often better.
+        The support vector machine: linear, as in [1]_, or with a Gaussian (RBF) kernel, which is often more accurate.
     random_state : int, numpy Generator or RandomState, optional
         Seed of samples, features and learner.
     sampling : {"random_walk", "uniform"}, default="random_walk"
@@ -283,14 +284,14 @@ def pca_itq(
 ) -> Pipeline:
     """Return a pipeline that learns binary codes of vectors: signs of rotated approximate principal components [1]_.
 
-    `GeneralizedNystroemPCA` learns principal components from a sample of vectors and features. `ITQ` [2]_ rotates them
-    so that little is lost when only their signs are kept as bits. Codes of similar vectors differ in few bits, so
-    `HammingIndex` can search for similar vectors.
+    `GeneralizedNystroemPCA` learns principal components from a sample of vectors and features. `ITQ` [2]_ rotates the
+    components so that little is lost when only their signs are kept, as bits. Codes of similar vectors differ in few
+    bits, so `HammingIndex` can search for similar vectors.
 
     Parameters
     ----------
     n_bits : int
-        Bits of a code, a multiple of 8; also the number of components.
+        Number of bits of a code, a multiple of 8; also the number of components.
     sample_fraction, feature_fraction : float, default=0.05 and 0.3
         Fractions of the training vectors and of their features that `GeneralizedNystroemPCA` samples. It samples at
         least ``4 * n_bits`` vectors and ``1.5 * n_bits`` features, or all if there are fewer.
@@ -344,7 +345,7 @@ def heat_svm(
     Parameters
     ----------
     contrast, C : "tune", "suggest", float or sequence of float, default="tune"
-        Values to try by cross-validation; "tune" tries a grid, see `HeatSVC`. "suggest", only for `contrast`, computes
+        Values to try by cross-validation; "tune" tries a grid, see `HeatSVC`. "suggest" (only for `contrast`) computes
         one value from the training rows instead.
     random_state : int, numpy Generator or RandomState, optional
         Seed for shuffling the rows before they are split into folds.

@@ -18,12 +18,12 @@ class Forwarded(BaseEstimator):
     params: dict[str, Any] | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters and, if `deep`, each option in `params` as well."""
+        """Return the parameters by name and, if `deep`, also each option in `params` by its own name."""
         own = super().get_params(deep=False)
         return {**(self.params or {}), **own} if deep else own
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator; any other name sets an option of the other library's function."""
+        """Set parameters of this object; a name that is no parameter sets an option of the other library's function."""
         own = super().get_params(deep=False)
         options = {name: value for name, value in params.items() if name not in own}
         super().set_params(**{name: value for name, value in params.items() if name in own})

@@ -50,7 +50,7 @@ class GraKeLKernel(Kernel):
     Missing labels of nodes or edges become 0. A graph without nodes is not passed to GraKeL: its unnormalised kernel
     value with every graph is 0. If the kernel of GraKeL is random, give it a ``random_state``.
 
-    For some of GraKeL's kernels, the value for two graphs depends on the rest of the collection;
+    For some of GraKeL's kernels, the value for two graphs depends on the other graphs in the collection;
     `similia.checks.check_kernel` detects this. In GraKeL 0.1.11, VertexHistogram, EdgeHistogram, WeisfeilerLehman,
     WeisfeilerLehmanOptimalAssignment, ShortestPath, ShortestPathAttr, PyramidMatch and SubgraphMatching pass this
     check. RandomWalk, OddSth, SvmTheta and MultiscaleLaplacian fail it. Propagation, NeighborhoodHash and HadamardCode

@@ -133,7 +133,7 @@ class TslearnDistance(_SeriesDistance):
 
 
 class TslearnKernel(_OfSeries, Kernel):
-    """The global alignment kernel, which compares time series, of the library tslearn; create one with `from_tslearn`.
+    """The global alignment kernel for time series of the library tslearn; create one with `from_tslearn`.
 
     Parameters
     ----------
@@ -183,8 +183,8 @@ def from_aeon(distance: Any = "dtw", *, symmetric: bool = True, **params: Any) -
         arrays.
     symmetric : bool, default=True
         Whether d(x, y) = d(y, x). If True, ``d(X)`` may be computed from half of the pairs; give False if your function
-        is not symmetric. You need not set it for aeon's own distances: similia knows the asymmetric ones, such as
-        "shift_scale".
+        is not symmetric. You need not set `symmetric` for aeon's own distances: similia knows which of them are not
+        symmetric, such as "shift_scale".
     **params
         Options of the distance, such as ``window=0.1``.
 
@@ -195,9 +195,9 @@ def from_aeon(distance: Any = "dtw", *, symmetric: bool = True, **params: Any) -
 
     Notes
     -----
-    aeon's "dtw" sums squared differences; ``similia.distances.DTW(local="sqeuclidean")`` computes the same and is
-    faster. `similia.checks.check_distance` tests on your series whether a distance is symmetric, never negative, and 0
-    from a series to itself.
+    aeon's "dtw" sums squared differences; ``similia.distances.DTW(local="sqeuclidean")`` computes the same distance and
+    is faster. `similia.checks.check_distance` tests on your series whether a distance is symmetric, never negative, and
+    0 from a series to itself.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def from_tslearn(function: Any = "dtw", *, symmetric: bool = True, **params: Any
         such as ``tslearn.metrics.cdist_dtw``; or your own distance of two (length, n_channels) arrays.
     symmetric : bool, default=True
         Whether d(x, y) = d(y, x). If True, ``d(X)`` may be computed from half of the pairs; give False if your function
-        is not symmetric. Kernels ignore it.
+        is not symmetric. It has no effect on kernels.
     **params
         Options of the function, such as ``sakoe_chiba_radius=5``.
 
@@ -234,7 +234,7 @@ def from_tslearn(function: Any = "dtw", *, symmetric: bool = True, **params: Any
     Notes
     -----
     tslearn's "dtw" is the square root of a sum of squared differences;
-    ``similia.distances.DTW(local="sqeuclidean", root=True)`` computes the same and is faster.
+    ``similia.distances.DTW(local="sqeuclidean", root=True)`` computes the same distance and is faster.
 
     Examples
     --------

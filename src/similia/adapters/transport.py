@@ -176,17 +176,20 @@ def from_pot(
 ) -> POTDistance:
     """Turn a distance of the library POT (Python Optimal Transport) into a distance of similia.
 
-    Optimal transport compares two point sets or histograms by the least cost of moving the mass of one onto the other.
+    Optimal transport compares two point sets or histograms by the least cost of moving the mass of one of them onto the
+    other.
 
     Parameters
     ----------
     function : str or callable, default="emd2"
-        A function of ``ot``, or its name. The names of its first parameters decide which arguments it gets:
+        A function of ``ot``, or its name. The names of the function's first parameters determine which arguments it
+        gets:
 
-        - (a, b, M), as for "emd2" and "sinkhorn2": the weights of the points of two sets (1 / s in a set of s points)
-          and the distances from the points of one to those of the other. If `cost` is given: two histograms and `cost`.
+        - (a, b, M), as for "emd2" and "sinkhorn2": the weights of the points of two sets (1 / s in a set of s points),
+          and the distances from the points of one set to the points of the other. If `cost` is given: two histograms,
+          and `cost`.
         - (X_s, X_t), as for "sliced_wasserstein_distance": the points of both sets.
-        - (C1, C2), as for "gromov_wasserstein2": the distances within each set.
+        - (C1, C2), as for "gromov_wasserstein2": the distances between the points within each set.
         - (u_values, v_values), as for "wasserstein_1d": two sets of one-dimensional points.
     metric : str, default="euclidean"
         Distance between points, by its name in ``scipy.spatial.distance.cdist``. It is used for M, C1 and C2.

@@ -66,7 +66,8 @@ def check_kernel(kernel: Any, X: Any, *, tolerance: float = 1e-6) -> None:
         At least two.
     tolerance : float, default=1e-6
         Largest difference allowed between numbers that should be equal, as a fraction of the largest absolute value in
-        the arrays compared. Eigenvalues may be negative by this fraction of the largest absolute eigenvalue.
+        the arrays compared. A negative eigenvalue is allowed if its absolute value is at most this fraction of the
+        largest absolute eigenvalue.
 
     Examples
     --------
@@ -137,8 +138,8 @@ def check_embedding(estimator: Any, X: Any, y: Any = None, *, tolerance: float =
     Parameters
     ----------
     estimator : scikit-learn transformer
-        It is not fitted itself. The check fits clones of it. In these, each ``random_state`` that is None becomes 0,
-        also inside nested estimators.
+        The check fits only clones of the estimator. In the clones, each ``random_state`` that is None is replaced by 0,
+        even inside nested estimators.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -165,14 +166,14 @@ def check_codes(encoder: Any, X: Any, y: Any = None) -> None:
 
     - ``transform(X)`` is a C-contiguous uint8 array of n rows;
     - if the encoder has an attribute ``n_bits``, a row has ``n_bits // 8`` bytes;
-    - all laws of `check_embedding` hold, apart from the law that says which dtypes are allowed; codes that should be
-      equal are equal bit for bit.
+    - all laws of `check_embedding` hold, apart from the law about dtypes; codes that should be equal are equal bit for
+      bit.
 
     Parameters
     ----------
     encoder : scikit-learn transformer
-        The check fits only clones of it. In these, each ``random_state`` that is None becomes 0, also inside nested
-        estimators.
+        The check fits only clones of the estimator. In the clones, each ``random_state`` that is None is replaced by 0,
+        even inside nested estimators.
     X : sequence of n objects
         At least two.
     y : array-like of shape (n,), optional
@@ -310,9 +311,9 @@ def check_structured_estimator(
 ) -> None:
     """Check that `estimator` follows scikit-learn's contract on objects that are not vectors.
 
-    scikit-learn's own ``check_estimator`` does this for vectors; this function does it for strings, graphs, series,
-    sets or any other objects in `X`. If a law fails, it raises an AssertionError whose message begins with the name of
-    the law. The laws, with their names in italics:
+    scikit-learn's own ``check_estimator`` tests estimators on vectors; this function tests them on the strings, graphs,
+    series, sets or other objects in `X`. If a law fails, it raises an AssertionError whose message begins with the name
+    of the law. The laws, with their names in italics:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
@@ -322,8 +323,8 @@ def check_structured_estimator(
       detectors may ignore targets);
     - *rows, repeatable, permutation, batches, one by one*: each object gets one row of output, and this row depends
       only on the object and the fitted model;
-    - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results, and
-      so does `fit_transform`;
+    - *seed, idempotence, fit_transform*: a second fit, of a clone or of the same estimator, gives the same results;
+      `fit_transform` gives the same results, too;
     - *persistence*: an estimator that was saved with `similia.save` and loaded with `similia.load` gives the same
       results (if `similia.save` refuses it because of a class of your own or of another library, the check uses
       ``pickle`` instead);
@@ -338,16 +339,17 @@ def check_structured_estimator(
     Parameters
     ----------
     estimator : scikit-learn estimator
-        The check fits only clones of it. In these, each ``random_state`` that is None becomes 0, also inside nested
-        estimators.
+        The check fits only clones of the estimator. In the clones, each ``random_state`` that is None is replaced by 0,
+        even inside nested estimators.
     X : list, tuple, batch (such as `similia.objects.GraphBatch`) or table (2-D array or data frame) of n objects
         At least six objects, but not many: the check fits the estimator about twenty times. For a table, the laws
         *containers* and *ColumnTransformer* are skipped.
     y : array-like of shape (n,), optional
         Class labels, at least three of each class, or targets of a regression. Classifiers and regressors need them.
     methods : sequence of str, optional
-        Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default, those of
-        ``transform``, ``predict``, ``predict_proba`` and ``decision_function`` that the estimator has.
+        Methods to check. Each returns an array with one row per object, or a tuple of such arrays. By default,
+        ``transform``, ``predict``, ``predict_proba`` and ``decision_function``, except methods that the estimator
+        lacks.
     containers : sequence of {"list", "tuple", "array", "pandas", "polars", "arrow"}, optional
         Collections to try: lists, tuples, object arrays, pandas or polars Series, and Arrow arrays; by default all.
         pandas, polars and Arrow are tried only if they are installed; ``"polars"`` and ``"arrow"`` also need objects

@@ -263,7 +263,7 @@ def fetch(
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Any:
-    """Load a data set by name, from the package, from a folder of yours, or by download.
+    """Load a data set by name, from the package, from one of your folders, or by download.
 
     Parameters
     ----------
@@ -278,14 +278,15 @@ def fetch(
           ``"multiloc_proteins"`` and ``"CTCF"``, molecules such as ``"ESOL"``, point sets such as ``"flowers_sift"``,
           and vectors such as ``"mnist_train"``.
     subset : {"all", "train", "test"}
-        Which objects to load: all, or only those of the published training or test part.
+        Which objects to load: all objects, or only the published training or test part.
     return_X_y : bool
         Whether to return ``(data, target)`` instead of a Bunch.
     cache : path, optional
         Folder for downloads; by default the user's cache folder.
     base_url : str, optional
-        Address of a mirror that holds the same archives under the same file names. By default, the environment variable
-        ``SIMILIA_MIRROR`` gives it. If that is not set, the archive comes from its original address.
+        Address of a mirror that holds the same archives under the same file names. The default is the value of the
+        environment variable ``SIMILIA_MIRROR``. If this variable is not set, the archive comes from its original
+        address.
 
     Returns
     -------
@@ -360,9 +361,9 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     ----------
     name : str
         Name of a data set, as in `fetch`. Sets with a published training and test part, such as ``"CTCF"`` and
-        ``"gunpoint"``, have one split. ``"NCI1"``, ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have ten: the folds
-        of Errica et al., with the validation objects of each fold added to its training objects. These folds are read
-        from ``splits/NAME.json`` in a folder listed in the environment variable ``SIMILIA_DATA`` (see `fetch`).
+        ``"gunpoint"``, have one split. ``"NCI1"``, ``"DD"``, ``"ENZYMES"`` and ``"REDDIT-BINARY"`` have ten splits: the
+        folds of Errica et al., with the validation objects of each fold added to its training objects. These folds are
+        read from ``splits/NAME.json`` in a folder listed in the environment variable ``SIMILIA_DATA`` (see `fetch`).
 
     Returns
     -------
@@ -372,7 +373,7 @@ def splits(name: str) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]
     Raises
     ------
     ValueError
-        If the name is unknown, the set has no published splits, or ``splits/NAME.json`` is damaged.
+        If the name is unknown, if the set has no published splits, or if ``splits/NAME.json`` is damaged.
     FileNotFoundError
         If ``splits/NAME.json``, or a data set that cannot be downloaded, is in no folder listed in ``SIMILIA_DATA``.
 

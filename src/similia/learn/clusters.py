@@ -184,14 +184,14 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         "stability" stands for the numbers from 2 to 10.
     n_landmarks : int, default=300
         Number of landmarks, the training objects with which all objects are compared. They are drawn at random. If
-        there are fewer training objects, all are landmarks.
+        there are fewer training objects, all of them are landmarks.
     n_init : int, default=10
         Number of times that `fit` starts from different centres. It keeps the result with the least `inertia_`; for
-        more than 20,000 objects, it compares the results on a random sample of them.
+        more than 20,000 objects, it compares the results on a random sample of the objects.
     max_iter : int, default=300
         Maximum number of iterations.
     tol : float, default=1e-4
-        As in scikit-learn's KMeans: iterations end once the sum of the squared distances by which the centres move is
+        As in scikit-learn's KMeans: iterations end when the sum of the squared distances by which the centres move is
         at most `tol` times the mean variance of the features.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for landmarks, starts and subsamples.
@@ -208,8 +208,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     cluster_centers_ : ndarray of float64, shape (n_clusters, rank)
         The centres, in the coordinates of `embedding_`.
     counts_ : ndarray of int64, shape (n_clusters,)
-        Number of objects in each cluster; after `partial_fit`, the number of objects from all batches that the centre
-        averages.
+        Number of objects in each cluster; after `partial_fit`, the number of objects assigned to the cluster in all
+        batches together.
     inertia_ : float
         Sum of the squared distances of the training objects (after `partial_fit`, of the last batch) to their nearest
         centres.
@@ -235,8 +235,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     ------
     ValueError
         In `fit`, if there are fewer objects than clusters; if there are fewer different objects than the smallest
-        number of clusters to try; or if `similarity` counts as a kernel, but its values are those of a distance: 0
-        between equal objects and above 0 between others.
+        number of clusters to try; or if `similarity` counts as a kernel, but its values look like distances: 0 between
+        equal objects, and above 0 between different objects.
 
     Warns
     -----
@@ -245,18 +245,19 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
     Notes
     -----
-    To measure how stable a number of clusters is, `fit` finds that many clusters in each of two random subsamples.
+    To measure how stable a number of clusters is, `fit` finds this number of clusters in each of two random subsamples.
     Objects with equal vectors count once. A subsample holds 80 % of the different training objects or, if there are
-    more than m of them, 80 % of m random ones. Here m is the larger of 2,000 and twice the largest number of clusters.
-    The adjusted Rand index compares the clusters of the objects that are in both subsamples: 1 means the same clusters,
-    and 0 means no more agreement than by chance. `fit` takes the mean index of 10 pairs of subsamples for each number
-    of clusters, and chooses the largest number whose mean is within one standard error of the best mean. If all means
-    are low, the objects have no clear groups.
+    more than m different objects, 80 % of m of them, drawn at random. Here m is the larger of 2,000 and twice the
+    largest number of clusters. The adjusted Rand index compares the clusters of the objects that are in both
+    subsamples: 1 means the same clusters, and 0 means no more agreement than by chance. For each number of clusters,
+    `fit` averages the index over 10 pairs of subsamples. It chooses the largest number whose mean is within one
+    standard error of the best mean. If all means are low, the objects have no clear groups.
 
-    Some numbers of clusters are stable for any objects. One cluster always is, so 1 cannot be tried. Numbers above two
-    thirds of the size of a subsample are left out: most of these clusters hold one object, so they are nearly stable.
-    If each object has copies, one cluster for each different object is tried too, but is chosen only if no other mean
-    reaches 0.8.
+    Some numbers of clusters are stable for any objects. One cluster is always stable, so 1 cannot be tried. Numbers
+    above two thirds of the size of a subsample are left out: most clusters would hold a single object, and such
+    clusters are always nearly stable. There is one exception: if each object has copies, the number of different
+    objects is tried, too (if it is among the given numbers). It is chosen only if no other number of clusters has a
+    mean index of at least 0.8.
 
     `similia.explain` shows which parts of an object, such as its words or subgraphs, put it into its cluster.
 

@@ -196,7 +196,7 @@ class Conformal(BaseEstimator):
 
     @lazily
     def predict(self, X: Any) -> npt.NDArray:
-        """Return the label or number that `estimator_` predicts for each object, shape (m,); no set or interval."""
+        """Return the label or number that `estimator_` predicts for each object, shape (m,), not a set or interval."""
         check_fitted(self, "estimator_")
         return _one_column(self.estimator_.predict(X), n_objects(X), self.estimator_)
 
@@ -229,34 +229,36 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     ----------
     estimator : classifier or pipeline
         A classifier with `predict_proba` or `decision_function`; `fit` fits copies of it. To calibrate a fitted
-        classifier instead, wrap it in scikit-learn's `FrozenEstimator`: `fit` then only calibrates, with all objects
-        that it gets. The classifier must not have seen these objects.
+        classifier instead, wrap it in scikit-learn's `FrozenEstimator`: `fit` then uses all its objects to calibrate
+        the classifier, which must not have been trained on these objects.
     method : {"split", "cross"}, default="split"
-        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share: the
-        scores of these objects with their true labels decide how strange a label in a set may be. "cross"
-        (cross-conformal prediction) does so with each fold in turn: it fits a model to the other folds, and calibrates
-        it with this fold. It needs `cv` + 1 fits, and is better if there are few objects.
+        "split" sets a share of the objects aside, fits one model to the other objects, and calibrates the model with
+        this share: the scores of the objects set aside, with their true labels, determine how strange a label may be
+        and still be in a set (see `conformity_score`). "cross" (cross-conformal prediction) sets each of `cv` folds
+        aside in turn: it fits a model to the other folds, and calibrates this model with the fold set aside. "cross"
+        needs `cv` + 1 fits, and is better if there are few objects.
     conformity_score : {"auto", "lac", "margin", "aps"}, default="auto"
-        Number that says how strange a label is for an object. "lac": one minus the probability of the label; it makes
-        the smallest sets on average. "margin": the largest probability or decision value of the other labels, minus
-        that of the label. "aps": the sum of the probabilities of all labels that are more probable, plus a random
-        fraction of the probability of the label itself. It makes larger sets for objects that are hard to classify, and
-        needs `predict_proba`. "auto": "lac" if the estimator has `predict_proba`, else "margin".
+        Number that says how strange a label is for an object. "lac": one minus the probability of the label. This score
+        makes the smallest sets on average. "margin": the largest probability among the other labels, minus the
+        probability of the label itself; decision values take the place of probabilities if the estimator has no
+        `predict_proba`. "aps": the sum of the probabilities of all more probable labels, plus a random fraction of the
+        probability of the label itself. This score makes larger sets for objects that are hard to classify. "lac" and
+        "aps" need `predict_proba`. "auto": "lac" if the estimator has `predict_proba`, otherwise "margin".
     by_class : bool, default=False
-        Whether to calibrate each class with its own objects only (Mondrian). Then the sets hold the true label with the
-        chosen probability within each class, also within rare ones. The sets are larger.
+        Whether to calibrate each class with its own objects only (Mondrian conformal prediction). The sets then hold
+        the true label with the chosen probability within each class, even if it is rare, but the sets are larger.
     calibration_size : float, default=0.25
         Share of the objects that ``method="split"`` draws at random to calibrate the model. With `by_class`, it draws
         this share of each class.
     cv : int or "loo", default=5
-        Number of folds of ``method="cross"``; "loo" makes a fold of each object.
+        Number of folds of ``method="cross"``; "loo" (leave one out) makes each object a fold of its own.
     random_state : int, numpy Generator or RandomState, optional
         Source of randomness for the split, the folds and the score "aps".
 
     Attributes
     ----------
     estimator_ : estimator
-        The model that `predict` uses. It is fitted to the objects that are not set aside ("split"), or to all
+        The model that `predict` uses. It is fitted to the objects that are not set aside ("split"), or to all objects
         ("cross").
     fold_estimators_ : list of estimators
         The models of the folds; empty with ``method="split"``.
@@ -265,11 +267,12 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     conformity_score_ : {"lac", "margin", "aps"}
         The conformity score used.
     values_ : {"predict_proba", "decision_function", "either"}
-        Method of the estimator whose results determine the scores. "either": the models of the folds have no method in
-        common, so each uses the one that it has, and the score is "margin".
+        Method of the estimator that returns the numbers from which the scores are computed. "either": the models of the
+        folds have no method in common, so each model uses the method that it has, and the score is "margin".
     calibration_scores_, calibration_classes_, calibration_folds_ : ndarray, shape (n_calibration,)
-        For each calibration object: the score of its true label (float64), the position of this label in `classes_`
-        (int64), and the position in `fold_estimators_` of the model that the object calibrates (int64; 0 for "split").
+        For each object used for calibration: the score of its true label (float64), the position of this label in
+        `classes_` (int64), and the position in `fold_estimators_` of the model that was calibrated with the object
+        (int64; 0 for "split").
     turns_ : ndarray of float64, shape (n_classes,)
         Random factors of "aps". The random fraction for an object is the fractional part of the inner product of its
         probabilities and these factors.
@@ -279,20 +282,25 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer than two objects (one for a frozen estimator) or two classes, a parameter has a
-        wrong value, or the estimator returns NaN or the wrong number of values.
+        In `fit`, if
+
+        - there are fewer than two objects or, for a frozen estimator, no objects;
+        - there are fewer than two classes;
+        - a parameter has a wrong value;
+        - the estimator returns NaN or the wrong number of values.
     TypeError
         In `fit`, if the estimator has neither `predict_proba` nor `decision_function`.
 
     Notes
     -----
-    If new objects come from the same source as the calibration objects, in random order, the sets of "split" hold the
-    true label with the chosen probability (the coverage) or more. For "cross", this holds approximately in practice;
-    the guaranteed probability is only about 2 coverage - 1 (0.8 for a coverage of 0.9), if there are many calibration
-    objects. The coverage is an average over all objects or, with `by_class`, over those of each class. A set is empty
-    if all labels are too strange, and holds several labels if the model cannot tell them apart. A class may be missing
-    from the training objects of a model, for example if all objects of the class are in one fold. Its probability under
-    this model then counts as 0, and its decision value as -1e38.
+    Suppose that new objects come from the same source as the calibration objects, in random order. With "split", the
+    set of a new object then holds its true label with at least the chosen probability, the coverage. With "cross", this
+    is approximately true in practice, but the guarantee is weaker: with many calibration objects, the probability is at
+    least about 2 coverage - 1 (0.8 for a coverage of 0.9). These probabilities are averages over all objects or, with
+    `by_class`, over the objects of each class. A set is empty if all labels are too strange, and holds several labels
+    if the model cannot tell them apart. A class may be missing from the training objects of a model, for example if all
+    objects of the class are in one fold. Its probability under this model then counts as 0, and its decision value as
+    -1e38.
 
     Probabilities and decision values are rounded to float32 before they are compared, because their last digits depend
     on the processor. Equal scores count as equally strange, so ties make sets larger, never smaller. The random
@@ -340,10 +348,11 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier to one part of n objects with labels `y`, and calibrate it with another part.
+        """Fit the classifier to one part of n objects with labels `y`, and calibrate it with the other part.
 
-        With ``method="cross"``, each fold is the other part once, and the model that `predict` uses is then fitted to
-        all objects. A frozen estimator is not fitted again, but calibrated with all objects.
+        With ``method="cross"``, this is repeated so that each fold is used once for calibration; one more model, which
+        `predict` uses, is fitted to all objects. A frozen estimator is not fitted again, but calibrated with all
+        objects.
         """
         (X, n), rng = self._read(X), generator(self.random_state)
         y = checked_labels(y, n)
@@ -450,19 +459,19 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         """Return the p-value of each label for each object, shape (m, n_classes).
 
         A small p-value means that the label is strange for the object (see `conformity_score`), compared with the true
-        labels of the n objects that `fit` kept for calibration. It is (c + 1) / (n + 1) if c of these objects are at
-        least as strange with their true labels as the new object is with this label. With `by_class`, only calibration
-        objects of the label's own class count. If the label is true and the method is "split", the probability of
-        p <= t is at most t, for each t.
+        labels of the n objects that `fit` used for calibration. If c of these n objects are at least as strange with
+        their true labels as the new object is with the given label, the p-value is (c + 1) / (n + 1). With `by_class`,
+        n and c count only calibration objects of the given label's class. With ``method="split"``, the probability that
+        the p-value of the true label is at most t is no larger than t, for each t.
         """
         sizes = self._sizes()
         return (self._counts(X) + 1.0) / (sizes + 1.0)
 
     @lazily
     def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
-        """Return the sets of labels of m objects: True where an object's set holds a label, shape (m, n_classes).
+        """Return a set of labels for each of m objects, shape (m, n_classes): True if the set holds the label.
 
-        The columns are the labels in the order of `classes_`.
+        Row i is the set of object i. Column j stands for the label ``classes_[j]``.
 
         Parameters
         ----------
@@ -474,8 +483,8 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         ------
         ValueError
             If `coverage` is not a number between 0 and 1, or there are too few calibration objects for it. With
-            `by_class`, this is an error only if all classes have too few. If only some classes do, their labels are
-            in every set, and a warning names one of them.
+            `by_class`, an error is raised only if all classes have too few calibration objects. If only some classes
+            have too few, their labels are in every set, and a warning names one of these classes.
 
         Examples
         --------
@@ -509,7 +518,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
     @offered_if(_values_by("predict_proba"))
     @lazily
     def predict_proba(self, X: Any) -> npt.NDArray[np.floating]:
-        """Return the probabilities that `estimator_` predicts, shape (m, n_classes); only if it can predict them."""
+        """Return the probabilities that `estimator_` predicts, shape (m, n_classes); only if it has this method."""
         check_fitted(self, "estimator_")
         return self._values(self.estimator_, X, "predict_proba")
 
@@ -530,17 +539,19 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
     ----------
     estimator : regressor or pipeline
         A regressor; `fit` fits copies of it. To calibrate a fitted regressor instead, wrap it in scikit-learn's
-        `FrozenEstimator`: `fit` then only calibrates, with all objects that it gets. The regressor must not have seen
-        these objects.
+        `FrozenEstimator`: `fit` then uses all its objects to calibrate the regressor, which must not have been trained
+        on these objects.
     method : {"split", "cross"}, default="split"
-        "split" sets a share of the objects aside, fits one model to the others, and calibrates it with this share: the
-        errors of the model on these objects decide how wide the intervals are. "cross" does so with each fold in turn:
-        it fits a model to the other folds, and calibrates it with this fold. In the literature, "cross" is called CV+
-        or, with ``cv="loo"``, the jackknife+. It needs `cv` + 1 fits, and is better if there are few objects.
+        "split" sets a share of the objects aside, fits one model to the other objects, and calibrates the model with
+        this share: the errors of the model on the objects set aside determine how wide the intervals are. "cross" sets
+        each of `cv` folds aside in turn: it fits a model to the other folds, and calibrates this model with the fold
+        set aside. In the literature, "cross" is called CV+ or, with ``cv="loo"``, the jackknife+. "cross" needs `cv` +
+        1 fits, and is better if there are few objects.
     conformity_score : {"absolute", "normalized"}, default="absolute"
         "absolute": the absolute difference between target and prediction; with "split", all intervals have the same
-        width. "normalized": this difference divided by the standard deviation that the estimator returns from
-        ``predict(X, return_std=True)``, as Gaussian processes do; intervals are wider where the model is less certain.
+        width. "normalized": this difference divided by the predicted standard deviation; intervals are wider where the
+        model is less certain. The estimator must return this standard deviation from ``predict(X, return_std=True)``,
+        as Gaussian processes do.
     calibration_size, cv, random_state : float, int or "loo", seed
         As for `ConformalClassifier`.
 
@@ -551,31 +562,34 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
     conformity_score_ : {"absolute", "normalized"}
         The conformity score used.
     calibration_scores_, calibration_folds_ : ndarray, shape (n_calibration,)
-        For each calibration object: the score of its target (float64), and the number of the model that it calibrates
-        (int64). For "cross", the number is a position in `fold_estimators_`; for "split", it is 0.
+        For each object used for calibration: the score of its target (float64), and the position in `fold_estimators_`
+        of the model that was calibrated with the object (int64; 0 for "split").
 
     Raises
     ------
     ValueError
-        In `fit`, if there are fewer than two objects (one for a frozen estimator), a target is not a finite number, a
-        parameter has a wrong value, predictions are not one finite number for each object, or a standard deviation is
-        not positive.
+        In `fit`, if
+
+        - there are fewer than two objects or, for a frozen estimator, no objects;
+        - a target is not a finite number;
+        - a parameter has a wrong value;
+        - predictions are not one finite number for each object, or a predicted standard deviation is not positive.
     TypeError
-        In `fit`, if ``conformity_score="normalized"`` and the estimator's `predict` does not take `return_std`.
+        In `fit`, if ``conformity_score="normalized"`` and the estimator's `predict` does not accept `return_std`.
 
     Notes
     -----
-    Let n be the number of calibration objects, f(x) the prediction for an object x, and s(x) its standard deviation or,
-    for "absolute", 1. With "split", the interval of x is f(x) ± q s(x), where q is the ceil((n + 1) coverage)-th
-    smallest of the n scores. With "cross", let r_i be the score of calibration object i, and f_i and s_i the functions
-    f and s of the model that has not seen object i. The lower end is the floor((n + 1) (1 - coverage))-th smallest of
-    all f_i(x) - r_i s_i(x), and the upper end is the ceil((n + 1) coverage)-th smallest of all f_i(x) + r_i s_i(x)
-    [1]_. If coverage is below 0.5, the lower end may be above the upper end; then the interval is empty.
+    Let n be the number of calibration objects, f(x) the prediction for an object x, and s(x) the predicted standard
+    deviation or, for "absolute", 1. With "split", the interval of x is f(x) ± q s(x), where q is the ceil((n + 1)
+    coverage)-th smallest of the n scores. With "cross", let r_i be the score of calibration object i, and f_i and s_i
+    the functions f and s of the model that has not seen object i. The lower end is the floor((n + 1) (1 - coverage))-th
+    smallest of all f_i(x) - r_i s_i(x), and the upper end is the ceil((n + 1) coverage)-th smallest of all f_i(x) + r_i
+    s_i(x) [1]_. If coverage is below 0.5, the lower end may be above the upper end; then the interval is empty.
 
-    If new objects come from the same source as the calibration objects, in random order, the intervals of "split" hold
-    the true number with probability `coverage` or more. For "cross", this holds approximately in practice; the
-    guaranteed probability is only about 2 coverage - 1 (0.8 for a coverage of 0.9), if there are many calibration
-    objects.
+    Suppose that new objects come from the same source as the calibration objects, in random order. With "split", the
+    interval of a new object then holds the true number with a probability of at least `coverage`. With "cross", this is
+    approximately true in practice, but the guarantee is weaker: with many calibration objects, the probability is at
+    least about 2 coverage - 1 (0.8 for a coverage of 0.9).
 
     References
     ----------
@@ -601,10 +615,11 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
 
     @all_at_once
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the regressor to one part of n objects with targets `y`, and calibrate it with another part.
+        """Fit the regressor to one part of n objects with targets `y`, and calibrate it with the other part.
 
-        With ``method="cross"``, each fold is the other part once, and the model that `predict` uses is then fitted to
-        all objects. A frozen estimator is not fitted again, but calibrated with all objects.
+        With ``method="cross"``, this is repeated so that each fold is used once for calibration; one more model, which
+        `predict` uses, is fitted to all objects. A frozen estimator is not fitted again, but calibrated with all
+        objects.
         """
         (X, n), rng = self._read(X), generator(self.random_state)
         targets = checked_numbers(y, n, "ConformalRegressor")

@@ -63,11 +63,11 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     """Tune a pipeline that starts with `D2KE` by cross-validation; all candidates share the same distances.
 
     `D2KE` computes the features exp(-gamma d) of an object from its distances d to random objects. The distances do not
-    depend on gamma, so this search is faster than scikit-learn's GridSearchCV, which would compute them for each
-    candidate.
+    depend on gamma, so this search is faster than scikit-learn's GridSearchCV, which would compute the distances again
+    for each candidate.
 
-    If the `D2KE` has ``objects=similia.embeddings.Representatives(hold_out=True)``, it takes some training objects as
-    its random objects. The later steps are then tuned and fitted on the other training objects only.
+    If the `D2KE` has ``objects=similia.embeddings.Representatives(hold_out=True)``, some training objects serve as its
+    random objects. The later steps are then tuned and fitted on the other training objects only.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     param_grid : dict of str to list, optional
         Values to try. For the first step, only ``gamma`` is allowed (``d2ke__gamma`` if the step is named ``d2ke``);
         its other parameters change the distances, so tune them with GridSearchCV. For the other steps, any parameter is
-        allowed. By default nothing is tuned.
+        allowed. By default, nothing is tuned.
     cv : int or splitter, default=5
         Folds, as in scikit-learn's GridSearchCV.
     scoring : str or callable, optional
@@ -84,21 +84,22 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int, optional
         As in GridSearchCV.
     regression : D2KESearch, optional
-        The search to use instead of this one if `y` holds numbers to predict; its pipeline ends with a regressor. `fit`
-        then fits a copy of that search and takes over its attributes. `similia.recipes.d2ke` sets this parameter if
-        ``task="auto"``.
+        Another search, whose pipeline ends with a regressor, to use instead of this one if `y` holds numbers to
+        predict. `fit` then fits a copy of the other search and takes over its attributes. `similia.recipes.d2ke` sets
+        this parameter if ``task="auto"``.
 
     Attributes
     ----------
     pipeline_ : Pipeline
         The fitted pipeline with the best parameters. It can be used and saved by itself.
     best_params_ : dict
-        The chosen values; gamma is a number, even if the grid holds ``"4*median"`` (4 divided by the median distance).
+        The chosen values; gamma is a number, even if the grid holds ``"4*median"``, which means 4 divided by the median
+        distance.
     cv_results_ : dict
         ``params`` (list of dict), ``mean_test_score`` and ``std_test_score`` (arrays) of all candidates. A gamma such
-        as ``"4*median"`` is stored as a number, with one exception. Each fold draws its own random objects if these are
-        drawn from the training objects (and ``hold_out`` is False). The median distance then differs between folds, so
-        the text is stored.
+        as ``"4*median"`` is stored as a number, with one exception. If the random objects are drawn from the training
+        objects (and ``hold_out`` is False), each fold draws its own random objects. The median distance then differs
+        between folds, so the text ``"4*median"`` is stored.
 
     Examples
     --------
@@ -243,7 +244,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         return self._fitted().predict_proba(X)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy of a classifier or R squared of a regressor; `scoring` has no effect here."""
+        """Return the accuracy of a classifier, or R squared of a regressor, for n objects; `scoring` has no effect."""
         return float(self._fitted().score(X, y))
 
     @property

@@ -188,42 +188,43 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     kernel : callable or list of callables
         ``k(X, Y=None) -> (n, m)``, positive semi-definite: a kernel of `similia.kernels`, a combination of these, or
         `similia.pairwise` of a function. `fit` chooses a factor by which it multiplies the kernel, so the scale of the
-        kernel does not matter. Of a list of kernels, such as that of `similia.kernels.suggest_kernels`, `fit` takes the
-        one with the largest evidence (the likelihood of the targets). It compares them on at most 1,000 objects, chosen
-        so that their targets are spread like those of all objects.
+        kernel does not matter. From a list of kernels, such as `similia.kernels.suggest_kernels` returns, `fit` chooses
+        the kernel with the largest evidence (the likelihood of the targets). It compares the kernels on at most 1,000
+        objects, whose targets are spread like the targets of all objects.
     parameters : dict of str to list, optional
         Parameters of the kernel and the values to try, as for scikit-learn's `ParameterGrid`: ``{"k": [2, 3, 4]}``.
-        `fit` takes the combination with the largest evidence on all objects, without cross-validation.
-        If the kernel is a `Sum` or `Product`, the kernel values of a part are computed only once for all combinations
-        that do not change this part. With landmarks, all combinations are compared at the same landmarks, and the best
-        one is then fitted with landmarks of its own. For a `Sum`, ``{"weights": "auto"}`` finds the weights by gradient
-        ascent on the evidence. This works only without landmarks, and takes an eigendecomposition for each of 20 to 40
-        steps. The weights are scaled so that the mean of k(x, x) over the training objects is 1; the weight of a part
-        that does not help is 0.
+        `fit` chooses the combination with the largest evidence on all objects, without cross-validation. If the kernel
+        is a `Sum` or `Product`, the kernel values of a part are computed only once for all combinations that do not
+        change this part. With landmarks, all combinations are compared with the same landmarks, and the best
+        combination is then fitted with landmarks of its own. For a `Sum`, ``{"weights": "auto"}`` finds the weights by
+        gradient ascent on the evidence. This works only without landmarks, and takes 20 to 40 steps, each with an
+        eigendecomposition of the Gram matrix. The weights are scaled so that the mean of k(x, x) over the training
+        objects is 1; the weight of a part that does not help is 0.
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the targets. "auto" estimates it.
     n_landmarks : int, None or "auto", default="auto"
-        Number of landmarks, the training objects with which all objects are compared. Randomly pivoted Cholesky chooses
-        them. The cost then grows linearly with the number of objects. None: compare all pairs of objects. "auto":
-        compare all pairs of up to 5,000 objects; for more objects, take 1,000 landmarks.
+        Number of landmarks, the training objects with which all objects are compared. They are chosen by randomly
+        pivoted Cholesky, as in `similia.Nystroem`. The cost then grows linearly with the number of objects. None:
+        compare all pairs of objects. "auto": compare all pairs of up to 5,000 objects; for more objects, use 1,000
+        landmarks.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
     hyperparameters : {"integrated", "maximized"}, default="integrated"
         How to treat the mean of the process, the scale (the factor of the kernel) and, with ``noise="auto"``, the
-        noise. "integrated": predictions average over their possible values, weighted by the probabilities of these
-        values given the targets. So a prediction is a mixture of several distributions, called components. Each
-        component stands for one ratio of the variance of the noise to the scale. "maximized": predictions use the most
-        likely values only, so there is one component. Such predictions are too certain if the targets do not show
-        whether differences between similar objects are noise, for instance because few objects are measured more than
-        once.
+        noise. "integrated": predictions average over all possible values of these numbers, weighted by the
+        probabilities of the values given the targets. So a prediction is a mixture of several distributions, called
+        components. Each component stands for one ratio of the variance of the noise to the scale. "maximized":
+        predictions use the most likely values only, so there is one component. Such predictions are too certain if the
+        targets do not show whether differences between similar objects are noise, for instance because few objects are
+        measured more than once.
 
     Attributes
     ----------
     kernel_ : callable
         The kernel with all its parameters set.
     evidences_ : ndarray of float64, shape (n_kernels,)
-        Logarithm of the evidence of each kernel of a list, on the objects on which they were compared; empty for a
-        single kernel.
+        Logarithm of the evidence of each kernel of a list, computed from the objects on which `fit` compares the
+        kernels; empty for a single kernel.
     scale_ : float
         Factor by which the kernel is multiplied, in squared units of the targets; the average over all components.
     noise_ : float
@@ -232,8 +233,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     intercept_ : float
         Mean of the process: the prediction for an object that resembles no training object.
     log_marginal_likelihood_ : float
-        Logarithm of the evidence; with landmarks, a lower bound of it. Use it to compare kernels that are fitted to
-        the same targets with the same `hyperparameters`.
+        Logarithm of the evidence; with landmarks, a lower bound of this logarithm. Use it to compare kernels that are
+        fitted to the same targets with the same `hyperparameters`.
     objects_ : collection of n_kept objects
         The landmarks or, without landmarks, all training objects.
     indices_ : ndarray of int64, shape (n_kept,)
@@ -254,15 +255,17 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     eigenvalues_ : ndarray of float64, shape (rank,)
         The eigenvalues of the Gram matrix or, with landmarks, of its approximation. They give the variance that
         component c predicts for an object x, without noise and for a known intercept: ``scales_[c] * (k(x, x) -
-        sum(z**2 / (eigenvalues_ + a)))``, where ``a = noises_[c]**2 / scales_[c]``.
+        sum(z**2 / (eigenvalues_ + a)))``, where ``a = noises_[c]**2 / scales_[c]``, and z holds the coordinates of x
+        (see `basis_`).
     coordinates_ : ndarray of float64, shape (rank, 2)
         Two vectors in the basis of the eigenvectors: the targets minus `intercept_`, and a vector of ones.
     targets_ : ndarray of float64, shape (n,)
         The targets that `fit` saw.
     loo_mean_, loo_std_ : ndarray of float64, shape (n,)
         Mean and standard deviation of each target, predicted from all other targets. With "integrated", the values of
-        noise, scale and mean are weighted by their probabilities given only these other targets. With "maximized",
-        `scale_`, `noise_` and `intercept_` are used, which `fit` found with all targets at hand.
+        noise, scale and mean are weighted by their probabilities given only these other targets. With "maximized", the
+        predictions use `scale_`, `noise_` and `intercept_`, which `fit` estimates from all targets, including the
+        target to predict.
     n_features_in_ : int
         Number of columns; exists only if the objects are rows of a table.
 
@@ -273,10 +276,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
         - there are too few targets for "integrated": fewer than five with ``noise="auto"``, fewer than two otherwise;
         - all targets are equal and `noise` is "auto";
-        - there are no landmarks, and five Gram matrices do not fit into ``similia.config(max_memory=...)`` (with
-          ``"weights": "auto"`` for a `Sum` of p kernels, p + 6 matrices);
-        - `parameters` holds ``"weights": "auto"``, but the kernel is no `Sum`, or there are landmarks;
-        - there are several kernels and `parameters`;
+        - there are no landmarks, and five Gram matrices do not fit into ``similia.config(max_memory=...)``
+          (``"weights": "auto"`` needs room for p + 6 matrices for a `Sum` of p kernels);
+        - `parameters` holds ``"weights": "auto"``, but the kernel is not a `Sum`, or there are landmarks;
+        - both a list of kernels and `parameters` are given;
         - the kernel is far from positive semi-definite: the Gram matrix has negative eigenvalues even after the
           largest variance of the noise that `fit` tries is added to its diagonal;
         - `noise` is too small for the targets: even at the largest scale that `fit` tries, signal and noise together
@@ -286,9 +289,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     -----
     If several combinations share a part of a `Sum` or `Product`, `fit` keeps the Gram matrix of the part, as long as it
     fits into ``config(max_memory=...)`` together with the five matrices that every fit needs. With landmarks, it keeps
-    the kernel values between all objects and the landmarks instead. The search for weights starts from equal shares of
-    the parts in the mean k(x, x) or, if that has a larger evidence, from one part almost alone. It ends in a local
-    maximum.
+    the kernel values between all objects and the landmarks instead. With ``"weights": "auto"``, the search for weights
+    starts where all parts have equal shares of the mean k(x, x). If the evidence is larger where one part has almost
+    all of this mean, the search starts there instead. It finds a local maximum of the evidence.
 
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
@@ -299,8 +302,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
 
     The standard deviations are right if the targets come from a Gaussian process with this kernel. To check this, count
     the `targets_` that lie within ``loo_mean_ +- 1.96 loo_std_``: they should be 95 % of all targets. If `noise_` is
-    about the standard deviation of the targets, the kernel explains little of them, and another may do better.
-    `similia.ConformalRegressor` makes intervals that need no such assumption.
+    about the standard deviation of the targets, the kernel explains little of the targets, and another kernel may
+    predict better. The intervals of `similia.ConformalRegressor` do not rely on the assumption that the targets come
+    from a Gaussian process.
 
     References
     ----------
@@ -469,7 +473,7 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         return_cov : bool, default=False
             Whether to return the covariance matrix of the m objects.
         with_noise : bool, default=True
-            If True, the standard deviations and covariances are those of noisy measurements; if False, those of the
+            If True, standard deviations and covariances are for noisy measurements; if False, they are for the
             noise-free function.
 
         Returns
@@ -499,9 +503,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         ----------
         X : collection of m objects
         levels : sequence of n_levels floats, default=(0.05, 0.5, 0.95)
-            Levels of the quantiles, above 0 and below 1: probabilities that the target lies below them.
+            For each quantile, the probability that the target lies below it; above 0 and below 1.
         with_noise : bool, default=True
-            If True, the quantiles are those of noisy measurements; if False, those of the noise-free function.
+            If True, the quantiles are for noisy measurements; if False, they are for the noise-free function.
         """
         check_fitted(self)
         levels = np.atleast_1d(np.asarray(levels))
@@ -522,9 +526,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         return self.predict_quantiles(X, [outside, 1 - outside], with_noise=with_noise)
 
     def log_density(self, X: Any, y: Any) -> Floats:
-        """Return the logarithm of the predicted probability density at each target in `y` of m objects, shape (m,).
+        """Return the logarithm of the predicted probability density at the target of each of m objects, shape (m,).
 
-        Their mean over held-out objects scores the predicted means and uncertainties together; larger is better.
+        `y` holds the targets. The mean of the returned numbers over held-out objects scores the predicted means and
+        uncertainties together; larger is better.
         """
         check_fitted(self)
         refuse_lazy(X, "its targets must be at hand, too; call log_density for each part")
@@ -538,8 +543,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         """Draw values of the function at m objects from their joint distribution, shape (m, n_samples).
 
         A prediction is a mixture of distributions, the components (see `hyperparameters`). Each sample comes from one
-        component, drawn with the probabilities `weights_`. With ``with_noise=True``, the values are those of noisy
-        measurements. Each component that is drawn takes one Cholesky factorisation of an m x m matrix.
+        component, drawn with the probabilities `weights_`. With ``with_noise=True``, noise is added, as in
+        measurements. Each component that is drawn costs one Cholesky factorisation of an m x m matrix.
         """
         check_fitted(self)
         refuse_lazy(X, "a joint sample needs all objects at once; give X.compute(), or a part of it")
@@ -572,23 +577,23 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         self, pool: Any, n: int = 1, method: str = "improvement", *, maximize: bool = True,
         random_state: RandomState = 0,
     ) -> Index:  # fmt: skip
-        """Suggest which objects of a pool to measure next to find one with a large target; return their positions.
+        """Suggest which objects of a pool to measure next, to find an object with a large target; return positions.
 
         Parameters
         ----------
         pool : collection of m objects
-            Candidates. They should not include objects that are measured already, nor any object twice. Of a Dask
-            collection, workers choose n objects of each partition, and the result is chosen among these. It is the same
-            as for objects in memory if there is one partition or ``n=1``; otherwise, choices after the first may
-            differ.
+            Candidates. They should not include objects that were already measured, nor any object twice. For a Dask
+            collection, workers choose n objects of each partition, and the result is chosen from these objects. The
+            result is the same as for objects in memory if there is one partition or ``n=1``; otherwise, all choices but
+            the first may differ.
         n : int, default=1
             Number of objects to choose, at most m.
         method : {"improvement", "thompson"}, default="improvement"
-            "improvement" takes the object of largest expected improvement over the best target so far (Jones, Schonlau
-            & Welch, 1998). Each further choice assumes that the objects chosen so far were measured, with their
-            predicted means as targets (Ginsbourger, Le Riche & Carraro, 2010). "thompson" draws n functions from the
-            posterior and takes the best object of each (Thompson, 1933); this needs memory for m x m numbers, and takes
-            no Dask collections.
+            "improvement" chooses the object with the largest expected improvement over the best target so far (Jones,
+            Schonlau & Welch, 1998). Each further choice assumes that the objects chosen so far were measured, with
+            their predicted means as targets (Ginsbourger, Le Riche & Carraro, 2010). "thompson" draws n functions from
+            the posterior and chooses the best object for each function (Thompson, 1933). It needs memory for m x m
+            numbers, and does not accept Dask collections.
         maximize : bool, default=True
             Whether to search for large targets; False searches for small ones.
         random_state : int, numpy Generator or None, default=0
@@ -622,11 +627,12 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     def knowledge(self, X: Any) -> Floats:
         """Return how much each training object tells about each of m objects, shape (m, n_kept).
 
-        With landmarks, the columns stand for the landmarks instead of all training objects, as in `objects_`. Entry
-        (i, j) is the share of the variance at object i, ``scale_ * k(x, x)`` before training, that object j of
-        `objects_` removes. Shares are computed as if mean, scale and noise were known, and averaged over the components
-        of the prediction (see `hyperparameters`). With "maximized", the entries of a row add up to the share that
-        training removes. An entry may be negative if several of `objects_` resemble each other.
+        With landmarks, the columns stand for the landmarks instead of all training objects, as in `objects_`. Before
+        training, the variance at an object x is ``scale_ * k(x, x)``. Entry (i, j) is the share of the variance at
+        object i that object j of `objects_` removes. Shares are computed as if mean, scale and noise were known, and
+        averaged over the components of the prediction (see `hyperparameters`). With "maximized", the entries of a row
+        add up to the share of the variance that training removes in total. An entry may be negative if several of the
+        `objects_` resemble each other.
         """
         check_fitted(self)
         n, rank = self.basis_.shape

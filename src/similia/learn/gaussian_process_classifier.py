@@ -60,19 +60,21 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
 
     For two classes, the model is a random function f: the probability of the second class is 1 / (1 + exp(-f(x))). The
     training labels leave f uncertain, so `predict_proba` averages this probability over the distribution of f given the
-    labels. The result is near 1/2 for objects that resemble no training object. For more than two classes, one such
-    model separates each class from all others, and the probabilities of an object are divided by their sum.
+    labels. The result is near 1/2 for objects that resemble no training object. For more than two classes, there is one
+    such model for each class; it separates the class from all other classes. The probabilities of an object are then
+    divided by their sum.
 
     Parameters
     ----------
-    kernel, parameters : callable or list of callables, dict
-        A kernel with values of its parameters to try, or a list of kernels to choose from, as for
-        `GaussianProcessRegressor`; but each value of `parameters` must be a list. All combinations are compared at the
-        same landmarks (see `n_landmarks`).
+    kernel : callable or list of callables
+        A kernel, or a list of kernels to choose from, as for `GaussianProcessRegressor`.
+    parameters : dict of str to list, optional
+        Parameters of the kernel and the values to try, as for `GaussianProcessRegressor`, but without ``{"weights":
+        "auto"}``. All combinations are compared with the same landmarks (see `n_landmarks`).
     n_landmarks : int, "auto" or None, default="auto"
-        Number of landmarks, the training objects with which all objects are compared. They are chosen as by
-        `similia.Nystroem` with ``landmarks="rpcholesky"``. "auto": 500, or all training objects if there are fewer.
-        None: all training objects.
+        Number of landmarks, the training objects with which all objects are compared. They are chosen in the same way
+        as by `similia.Nystroem` with ``landmarks="rpcholesky"`` (randomly pivoted Cholesky). "auto": 500, or all
+        training objects if there are fewer. None: all training objects.
     random_state : int, numpy Generator or None, default=None
         Source of randomness for the choice of landmarks.
 
@@ -86,7 +88,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         Logarithm of the evidence (the likelihood of the labels) of each kernel of a list; empty for a single kernel.
     scale_ : float
         Factor of the kernel, the same for all classes: the covariance of f is ``scale_ * k``. `fit` tries 11 factors
-        and takes the one with the largest evidence (the likelihood of the labels).
+        and chooses the one with the largest evidence (the likelihood of the labels).
     log_marginal_likelihood_ : float
         Logarithm of the evidence in Laplace's approximation; for more than two classes, the sum over the classes.
     objects_ : collection of n_kept objects
@@ -94,7 +96,7 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
     indices_ : ndarray of int64, shape (n_kept,)
         Positions of the landmarks in the training objects.
     weights_ : ndarray of float64, shape (n_kept, n_machines)
-        The most probable f(x) is ``k(x, objects_) @ weights_``: one column for each class, or a single one for two
+        The most probable f(x) is ``k(x, objects_) @ weights_``: one column for each class, or a single column for two
         classes.
     components_ : ndarray of float64, shape (n_kept, rank)
         The features of x are ``k(x, objects_) @ components_``, as for `similia.Nystroem`.

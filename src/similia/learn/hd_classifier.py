@@ -89,46 +89,49 @@ class HDClassifier(ByPrototypes):
     r"""Classifier with one prototype hypervector per class.
 
     A hypervector is a long vector of d numbers, often signs ±1. `predict` returns the class whose prototype is most
-    similar to the hypervector. `fit` learns prototypes from labelled hypervectors, the samples. All training rules (see
-    `update`) except ridge regression are perceptrons: they visit the samples in several epochs. If the prototype most
-    similar to a sample x is of the wrong class, they correct two prototypes: the wrong one moves away from x, and that
-    of the right class moves towards x. The correction is learning_rate (1 - q) x, subtracted or added, where q is the
-    cosine of x and the prototype that is corrected.
+    similar to a given hypervector. `fit` learns prototypes from labelled hypervectors, called samples. All training
+    rules (see `update`) except ridge regression are perceptrons: they visit the samples in several epochs (passes). If
+    the prototype most similar to a sample x belongs to the wrong class, two prototypes are corrected: the prototype of
+    the wrong class moves away from x, and the prototype of the right class moves towards x. To move a prototype, the
+    rule subtracts or adds learning_rate (1 - q) x, where q is the cosine of x and this prototype.
 
     Parameters
     ----------
     update : {"perceptron", "averaged", "margin", "ridge", "auto"}, default="perceptron"
         How prototypes are learnt:
 
-        - "perceptron": corrections at mistakes, as in Zhao et al. The result is the prototypes after the last sample.
-        - "averaged": the same corrections, but the result is the mean of all states of the prototypes, one state after
-          each visit to a sample. The mean predicts more accurately and takes little more time.
-        - "margin": as "averaged", with corrections also if the right class leads by less than `margin`.
-        - "ridge": ridge regression of the classes on the samples, scaled to unit length, with an intercept and without
-          epochs. It is as accurate as a tuned linear support vector machine on the same bits. If the number of samples
-          n is at least 0.8 d, time grows with n d^2 and memory with d^2. If n is below 0.8 d, time grows with n^3 and
-          memory with n^2. There is one exception: if n is below 0.8 d and `fit` gets thousands of packed samples of few
-          classes, it usually uses conjugate gradients, whose time grows only with n d.
+        - "perceptron": corrections after wrong predictions, as in Zhao et al. The result is the prototypes after the
+          last sample.
+        - "averaged": the same corrections, but the result is the mean of the prototypes over all visits to samples. The
+          mean predicts more accurately and takes little more time.
+        - "margin": like "averaged", but prototypes are also corrected if the right class leads by less than `margin`.
+        - "ridge": ridge regression that predicts the classes from the samples. The samples are scaled to unit length;
+          there is an intercept, and there are no epochs. "ridge" is as accurate as a tuned linear support vector
+          machine on the same bits. If the number of samples n is at least 0.8 d, time grows with n d^2 and memory with
+          d^2. If n is below 0.8 d, time grows with n^3 and memory with n^2. There is one exception: if n is below 0.8 d
+          and `fit` gets thousands of packed samples of few classes, it usually uses conjugate gradients, whose time
+          grows only with n d.
         - "auto": "ridge" if there are fewer samples than dimensions d, otherwise "margin".
 
-        Take "averaged" if samples come in batches, "perceptron" to compare with the paper, and otherwise "auto".
+        Use "averaged" if samples come in batches, "perceptron" to compare with Zhao et al., and otherwise "auto".
     init : {"zeros", "bundle"}, default="zeros"
         Prototypes before the first epoch. "zeros": vectors of zeros, as in Algorithm 1 in the supplement of Zhao et al.
-        "bundle": the sum of the samples of each class, as in their main text. "ridge" does not use it.
+        "bundle": the sum of the samples of each class, as in their main text. "ridge" does not use this parameter.
     max_iter : int, default=20
-        Maximum number of epochs. Training stops after an epoch without a correction, since later epochs would make none
-        either. With ``init="bundle"`` it may be 0: each prototype is then the sum of the samples of its class.
+        Maximum number of epochs. Training stops after an epoch without a correction, because later epochs would change
+        nothing either. With ``init="bundle"``, `max_iter` may be 0: each prototype is then the sum of the samples of
+        its class.
     learning_rate : float, default=0.5
         Factor of all corrections, in [1e-50, 1e50]. With ``init="zeros"``, the learning rate needs no tuning: it scales
         all prototypes alike, and predictions do not depend on the scale of the prototypes.
     margin : float or "auto", default="auto"
         With ``update="margin"``: number in [0, 2]. A sample leads to a correction unless its cosine with the prototype
         of its own class exceeds its cosines with all other prototypes by at least this number. "auto" tries 0, 0.02,
-        0.05, 0.1 and 0.2, each for up to 5 epochs, and takes the most accurate one in 3-fold cross-validation or, if
+        0.05, 0.1 and 0.2, each for up to 5 epochs, and chooses the most accurate one in 3-fold cross-validation or, if
         there are more than 3000 samples, on 1000 held-out samples.
     alpha : float or "auto", default="auto"
-        With ``update="ridge"``: the regularisation, above 0; values from 0.1 to 1 are usual for any d. "auto" takes the
-        value with the smallest squared leave-one-out error on up to 600 samples.
+        With ``update="ridge"``: the regularisation, above 0; values from 0.1 to 1 are usual for any d. "auto" chooses
+        the value with the smallest squared leave-one-out error on up to 600 samples.
     shuffle : bool, default=True
         Whether `fit` visits the samples in a new random order in each epoch; False keeps the given order.
     class_weight : dict of label to float, "balanced" or None, default=None
@@ -136,16 +139,17 @@ class HDClassifier(ByPrototypes):
         weight if no `sample_weight` is given.
     prototype_bits : {None, 8, 4, 1}, default=None
         Number of bits of each entry of the prototypes in predictions; training always uses float64. None: float64. 8 or
-        4: each prototype is scaled and rounded to integers of at most 127 or 7 in absolute value. 1: only signs, which
-        are compared with packed samples by Hamming distance. For 8, 4 and 1 bits, `intercept_` corrects the scores so
-        that each class keeps its mean score over the training samples. The page "Bits" of the guide gives the loss of
-        accuracy.
+        4: each prototype is scaled and rounded to integers, whose absolute values are at most 127 for 8 bits and 7 for
+        4 bits. 1: only the signs are kept; packed samples are compared with them by Hamming distance. For 8, 4 and 1
+        bits, `intercept_` corrects the scores so that each class keeps its mean score over the training samples. The
+        page "Bits" of the guide gives the loss of accuracy.
     probability : bool, default=False
-        Whether to enable `predict_proba`, for which `fit` trains up to three more models on parts of the samples. After
-        ridge regression, or "margin" with ``margin="auto"``, `predict_proba` always works, without more models.
+        Whether to enable `predict_proba`; `fit` then trains up to three more models on parts of the samples. With ridge
+        regression, or with ``update="margin"`` and ``margin="auto"``, `predict_proba` is always available, and `fit`
+        trains no more models for it.
     random_state : int, Generator, RandomState or None, default=None
-        Source of randomness for the order of the samples in each epoch, and for drawing the samples by which `margin`,
-        `alpha` and `sharpness_` are chosen.
+        Source of randomness for the order of the samples in each epoch, and for drawing the samples with which
+        `margin`, `alpha` and `sharpness_` are chosen.
 
     Attributes
     ----------
@@ -158,13 +162,14 @@ class HDClassifier(ByPrototypes):
     update_ : str
         The update used, never "auto".
     margin_, alpha_ : float or None
-        The margin and the regularisation used; None if `update_` does not use it.
+        The margin and the regularisation used; each is None if `update_` does not use it.
     sharpness_ : float or None
-        Factor by which `predict_proba` multiplies the scores; None if there are no probabilities.
+        Factor by which `predict_proba` multiplies the scores; None if the model has no `predict_proba`.
     prototype_codes_ : ndarray of uint8 (n_classes, ceil(d / 8)) or int8 (n_classes, d)
         The rounded prototypes, only with `prototype_bits`: packed signs for 1 bit, otherwise integers. Predictions on a
         small device need only the rounded prototypes, `intercept_` and a scale factor for each class; the method
-        `in_integers` returns these three. A saved model holds `prototypes_` too, so it is not smaller.
+        `in_integers` returns these three. A saved model contains `prototypes_`, too, so rounding does not make it
+        smaller.
     running_ : ndarray of float64 (2, n_classes, d)
         State of `partial_fit`, only with "averaged" and "margin". ``running_[0]`` holds the prototypes after the last
         sample. ``running_[1]`` is the sum of all corrections, each multiplied by the number of samples visited before
@@ -178,7 +183,7 @@ class HDClassifier(ByPrototypes):
         For each epoch, the number of samples that led to a correction; [0] for ridge. `partial_fit` appends one number,
         unless `max_iter` is 0.
     n_iter_, n_steps_ : int
-        Number of epochs, and number of samples visited in all of them.
+        Number of epochs, and number of samples visited in all epochs together.
     converged_ : bool
         Whether the last epoch made no correction.
     n_features_in_ : int
@@ -192,11 +197,11 @@ class HDClassifier(ByPrototypes):
     not depend on the processor or the learning rate.
 
     The prototypes of the perceptrons depend on the order of the samples. With ``init="zeros"``, they do not depend on
-    how `partial_fit` receives a sequence of samples: any division into batches gives the same prototypes. With
-    ``init="bundle"``, they also depend on which samples are in the first batch, unless `max_iter` is 0.
+    how a sequence of samples is divided into batches for `partial_fit`. With ``init="bundle"``, they also depend on
+    which samples are in the first batch, unless `max_iter` is 0.
 
-    The norm of a sample must be below 1e75. It has no lower limit, except that the perceptrons raise an error for a
-    sample that is shorter than another sample, or than the prototypes, by a factor of 1e100.
+    The norm of a sample must be below 1e75. There is no lower limit, with one exception: the perceptrons raise an error
+    if another sample, or a prototype, is 1e100 times as long as a nonzero sample.
 
     References
     ----------
@@ -267,8 +272,9 @@ class HDClassifier(ByPrototypes):
             Labels, of at least two classes.
         sample_weight : array-like (n,), optional
             Numbers of at least 0 that multiply the corrections, or the squared errors of ridge. Samples of weight 0 are
-            left out, and so are classes whose samples all have weight 0. All other weights, multiplied by
-            `class_weight`, must be in [1e-50, 1e50]; so must their products with `learning_rate`.
+            left out; classes whose samples all have weight 0 are left out, too. Every other weight, times the weight of
+            its class in `class_weight`, must be in [1e-50, 1e50], both before and after multiplication by
+            `learning_rate`.
         """
         self._check_parameters()
         if isinstance(X, Distributed):
@@ -371,12 +377,13 @@ class HDClassifier(ByPrototypes):
         """Train for one pass over a batch of hypervectors (samples) in the given order; keep what was learnt before.
 
         With ``init="bundle"``, the first call adds the samples to the prototypes of their classes before the pass. With
-        ``init="bundle", max_iter=0``, each call adds its samples and makes no correction, so several batches give the
+        ``init="bundle", max_iter=0``, each call only adds its samples, without corrections, so several batches give the
         same result as one `fit` on all samples. Other values of `max_iter` have no effect here.
 
-        Give batches that hold all classes in random order: samples sorted by class teach little. Several passes over
-        the data, one call per batch, come near to the accuracy of `fit`. The method does not exist for
-        ``update="ridge"``, ``update="auto"``, ``margin="auto"`` with ``update="margin"``, or ``probability=True``.
+        Each batch should contain all classes in random order, because the model learns little from samples sorted by
+        class. Several passes over the data, with one call for each batch, reach nearly the accuracy of `fit`. The
+        method does not exist for ``update="ridge"``, ``update="auto"``, ``margin="auto"`` with ``update="margin"``, or
+        ``probability=True``.
 
         After `partial_fit`, the model has no `predict_proba`, because no samples are held out to calibrate it. To get
         probabilities, calibrate the model with scikit-learn on samples that `partial_fit` has not seen:

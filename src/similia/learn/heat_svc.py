@@ -73,7 +73,7 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     contrast : "tune", "suggest", float or sequence of float, default="tune"
         How fast kernel values fall as the angle between two vectors grows: the contrast :math:`a = n e^{-(n-1) t}` of
         `similia.kernels.HypersphericalHeat`, for n columns and time t. "tune" chooses among 1/4, 1/2, 1, ..., 64 (see
-        Notes) by cross-validation; a sequence gives other values to choose from. "suggest" takes the result of
+        Notes) by cross-validation; a sequence gives other values to choose from. "suggest" uses the result of
         `similia.kernels.suggest_contrast` for the training rows.
     C : "tune", float or sequence of float, default="tune"
         Inverse of the regularisation strength; "tune" chooses among 0.1, 1, 10 and 100.
@@ -91,13 +91,14 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     contrast_, t_, C_ : float
-        The values used. Of values with equal mean scores, the smaller C is chosen, then the smaller contrast.
+        The values used. If several combinations have the same mean score, the smallest C is chosen and, for this C, the
+        smallest contrast.
     cv_results_ : dict of ndarray
         ``contrast``, ``t``, ``C``, and mean and standard deviation of the accuracy over the folds (``mean_test_score``
         and ``std_test_score``), for all candidates; empty if nothing was tuned.
     kernel_ : HypersphericalHeat
-        The fitted kernel. If `contrast_` is at most n / 4, it was made with ``contrast=contrast_``, otherwise with
-        ``t=t_``.
+        The fitted kernel. For n columns, it has ``contrast=contrast_`` if `contrast_` is at most n / 4, and ``t=t_``
+        otherwise.
     classes_ : ndarray, shape (n_classes,)
         Sorted labels.
     n_features_in_ : int
@@ -112,10 +113,10 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    "tune" tries the numbers s = 1/4, 1/2, ..., 64. Each s that is at most n / 4 is used as the contrast. A larger s
-    stands for the time t = 1 / (2 s) instead: contrasts cannot reach n, and very different times have almost the same
-    contrast if it is close to n. In both cases, s is about the slope of the kernel at equal vectors: its derivative
-    with respect to the cosine of the angle, at cosine 1.
+    "tune" tries the numbers s = 1/4, 1/2, ..., 64. For n columns, each s that is at most n / 4 is used as the contrast.
+    A larger s stands for the time t = 1 / (2 s) instead, because contrasts cannot reach n, and contrasts near n are
+    almost equal even for very different times. In both cases, s is about the slope of the kernel at equal vectors: its
+    derivative with respect to the cosine of the angle, at cosine 1.
 
     `predict` returns the class with the largest value of `decision_function`, like ``SVC(break_ties=True)``. For
     probabilities, wrap the classifier in scikit-learn's `CalibratedClassifierCV`.
@@ -192,8 +193,8 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
 
         The result is a named tuple, which `similia.learn.nested_scores` describes; its `parameters` are the contrasts
         chosen for each fold. With 5 folds, the call takes one to two times as long as a `fit` that tunes; with 10
-        folds, about four times. It does not change the classifier. With ``contrast="suggest"``, the contrast depends on
-        the rows of all folds, but not on their labels.
+        folds, about four times. The call does not change the classifier. With ``contrast="suggest"``, the contrast
+        depends on the rows of all folds, but not on their labels.
         """
         problem = self._problem(X, y)
         folds = fold_numbers(self._splits(problem.labels), len(problem.labels))

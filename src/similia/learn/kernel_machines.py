@@ -214,7 +214,7 @@ def precomputed_scores(
         Values of C to try, above 0.
     y : array-like of n labels
     folds : array-like of int, shape (n,), or list of (training rows, validation rows)
-        For each row, the number (from 0) of its validation fold; or a list of arbitrary splits.
+        For each row of the Gram matrix, the number (from 0) of its validation fold; or a list of arbitrary splits.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 
@@ -251,7 +251,7 @@ def nested_scores(
         As in `precomputed_scores`. `gram_of` is called once for each parameter, and then a second time for each
         parameter that at least one outer fold chooses.
     folds : array-like of int, shape (n,)
-        For each row, the number (from 0) of its validation fold; at least 3 folds.
+        For each row of the Gram matrix, the number (from 0) of its validation fold; at least 3 folds.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 
@@ -264,9 +264,9 @@ def nested_scores(
     Notes
     -----
     This is a grid search inside cross-validation. For outer fold i, the other folds serve as inner folds: a machine
-    trained without folds i and j is tested on fold j, for each j. The (parameter, C) with the highest mean accuracy is
-    chosen. Ties go to the first C, then to the first parameter. A machine with these values, trained without fold i, is
-    tested on fold i.
+    trained without folds i and j is tested on fold j, for each j. The pair (parameter, C) with the highest mean
+    accuracy is chosen. If several pairs tie, the pair with the earliest C in `Cs` is chosen and, for this C, the
+    earliest parameter. A machine with the chosen pair, trained without fold i, is tested on fold i.
 
     Examples
     --------
@@ -463,9 +463,9 @@ class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
     probability : bool, default=False
-        Whether to enable `predict_proba`. If True, `fit` runs up to five more fits on parts of the Gram matrix, and one
-        more on all of it. This is the method of ``CalibratedClassifierCV(SVC(), ensemble=False)``, which scikit-learn
-        recommends.
+        Whether to enable `predict_proba`. If True, `fit` also trains up to five machines on parts of the Gram matrix,
+        and one more machine on the whole matrix. This is the method of ``CalibratedClassifierCV(SVC(),
+        ensemble=False)``, which scikit-learn recommends.
 
     Attributes
     ----------
@@ -490,13 +490,14 @@ class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
     Raises
     ------
     ValueError
-        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, or, with `probability`, a
-        class has only one object.
+        In `fit`, if the Gram matrix does not fit into ``similia.config(max_memory=...)``, or if, with
+        ``probability=True``, a class has only one object.
 
     Notes
     -----
-    If the kernel is not positive semi-definite (such as `DistanceRBF` of DTW), libsvm ends in a stationary point, which
-    may not be the optimum. `similia.Nystroem` with ``spectrum="clip"`` and a linear machine avoids the problem.
+    If the kernel is not positive semi-definite (such as `DistanceRBF` of DTW), training with libsvm may stop at a point
+    that is not the optimum. `similia.Nystroem` with ``spectrum="clip"``, followed by a linear machine, avoids the
+    problem.
 
     If kernel values grow with the size of the objects, set ``normalize=True`` in the kernel. Otherwise the best C
     depends on the size of the objects.
@@ -505,7 +506,7 @@ class KernelSVC(PairMachines, ScoresParts, ClassifierMixin, KernelMachine):
     border between two classes, a class other than the predicted one may have the largest probability.
 
     The Gram matrix must fit into ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500
-    objects; for more, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
+    objects. For more objects, use ``make_pipeline(Nystroem(kernel), LinearSVC())``.
 
     References
     ----------
@@ -625,9 +626,9 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
         As for `KernelSVC`.
     alpha : float or "auto", default=1.0
         Regularisation, 0 or more: a number that is added to the diagonal of the Gram matrix. "auto" tries 25 numbers,
-        from 1e-4 to 1e2 times the mean of k(x, x), and takes the one with the smallest squared leave-one-out error. (If
-        the kernel is indefinite, it skips numbers that are too small.) This takes about ten times the time of one fit,
-        and three times the memory.
+        from 1e-4 to 1e2 times the mean of k(x, x), and chooses the number with the smallest squared leave-one-out
+        error. (If the kernel is indefinite, it skips numbers that are too small.) This takes about ten times as long as
+        one fit, and three times the memory.
 
     Attributes
     ----------
@@ -654,7 +655,7 @@ class KernelRidge(MultiOutputMixin, _KernelRegressor):
 
     The model keeps all training objects; `KernelSVR` keeps only support vectors. The Gram matrix must fit into
     ``similia.config(max_memory=...)``, by default 1 GiB, which is enough for 11,500 objects (6,600 with
-    ``alpha="auto"``); for more, use ``make_pipeline(Nystroem(kernel), Ridge())``.
+    ``alpha="auto"``). For more objects, use ``make_pipeline(Nystroem(kernel), Ridge())``.
 
     References
     ----------

@@ -112,8 +112,8 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         X : sequence of m objects, optional
             By default the training objects; then no object is its own neighbour.
         n_neighbors : int, optional
-            Number of neighbours of each object. By default the parameter of the estimator, or all objects that can be
-            neighbours if these are fewer.
+            Number of neighbours of each object. By default, the parameter `n_neighbors` of the estimator or, if fewer
+            objects can be neighbours, their number.
         return_distance : bool, default=True
             If False, return only the indices.
         """
@@ -195,9 +195,9 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
     ----------
     distance : callable
         ``d(X, Y=None) -> (n, m)``: a distance of `similia.distances` or `similia.adapters`, such as ``FromFunction(f)``
-        for a function f(x, y) of two objects, or a function of your own that returns distances of two collections. A
-        kernel of `similia.kernels`, or `similia.pairwise` of a function, also works; it gives the distances in its
-        feature space.
+        for a function f(x, y) of two objects, or your own function that returns all distances between two collections.
+        A kernel of `similia.kernels`, or `similia.pairwise` of a function, also works; distances are then measured in
+        the feature space of the kernel.
     n_neighbors : int, default=1
         Number of neighbours that vote. If there are fewer training objects, `fit` warns, and all of them vote.
     weights : {"uniform", "distance"}, default="uniform"
@@ -226,8 +226,8 @@ class KNeighborsClassifier(ScoresParts, ClassifierMixin, _KNeighbors):
 
     With `similia.distances.DTW`, this classifier corresponds to ``KNeighborsTimeSeriesClassifier`` of the libraries
     aeon and tslearn, for series of any lengths and numbers of channels. The distance of aeon is
-    ``DTW(local="sqeuclidean")``, a sum of squares. That of tslearn is its square root,
-    ``DTW(local="sqeuclidean", root=True)``. For many objects use `similia.SimilaritySearch` or `similia.D2KE`.
+    ``DTW(local="sqeuclidean")``, a sum of squares. The distance of tslearn is the square root of this sum,
+    ``DTW(local="sqeuclidean", root=True)``. For many objects, use `similia.SimilaritySearch` or `similia.D2KE`.
 
     References
     ----------
@@ -283,7 +283,7 @@ class KNeighborsRegressor(MultiOutputMixin, ScoresParts, RegressorMixin, _KNeigh
         targets are averaged.
     weights : {"uniform", "distance"}, default="uniform"
         Weight of the target of a neighbour in the mean: 1 for "uniform", 1 / distance for "distance". With "distance",
-        if some neighbours are at distance 0, only these count.
+        if some neighbours are at distance 0, only their targets count.
 
     Attributes
     ----------
@@ -374,7 +374,7 @@ class NearestNeighbors(_KNeighbors):
         X, n_neighbors
             As in `kneighbors`.
         mode : {"connectivity", "distance"}, default="connectivity"
-            Value of the entries: 1, or the distance.
+            Value of the stored entries: 1 ("connectivity"), or the distance ("distance").
         """
         from scipy.sparse import csr_matrix
 

@@ -93,18 +93,20 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
         As for `KNeighborsClassifier`; ``method="reconstruction"`` needs a kernel.
     method : {"neighbors", "density", "reconstruction"}, default="neighbors"
         How to measure the strangeness of an object. "neighbors": by the distance to its `n_neighbors`-th neighbour.
-        "density": by the local outlier factor, which compares the density at the object with that at its neighbours;
-        take it if some groups of objects are denser than others. "reconstruction": by the squared distance, in the
-        feature space of a kernel, from the span of some training objects, the landmarks.
+        "density": by the local outlier factor, which compares the density at the object with the density at its
+        neighbours; use this method if some groups of objects are denser than others. "reconstruction": by the squared
+        distance, in the feature space of a kernel, between the object and the span of some training objects, the
+        landmarks.
     n_neighbors : int, default=10
         Number of neighbours for "neighbors" and "density". The number used, `n_neighbors_`, is at most the number of
-        training objects minus 1. Take a number above the size of any group of similar outliers; otherwise they are near
-        neighbours of each other, and seem normal.
+        training objects minus 1. Choose a number that is larger than any group of similar outliers; otherwise, the
+        outliers in such a group are near neighbours of each other, and seem normal.
     n_components : int, default=100
         Number of landmarks for "reconstruction". `fit` draws at most half of the training objects.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training objects that count as outliers. With "auto", those above Tukey's fence count: their
-        strangeness exceeds the third quartile by more than 1.5 interquartile ranges.
+        Share of the training objects that count as outliers. With "auto", a training object counts as an outlier if its
+        strangeness is above Tukey's fence: the third quartile plus 1.5 interquartile ranges of the strangeness of all
+        training objects.
     novelty : bool, default=False
         As for `sklearn.neighbors.LocalOutlierFactor`. False: find the outliers among the training objects, with
         `fit_predict`. True: judge new objects, with `predict`, `decision_function`, `score_samples` and (not for
@@ -139,14 +141,14 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     Raises
     ------
     ValueError
-        In `fit`, for fewer than two objects or a parameter out of range.
+        In `fit`, if there are fewer than two objects, or if a parameter is out of range.
 
     Notes
     -----
-    The p-value p of a new object is (c + 1) / (m + 1), where c of the m training objects are at least as strange. With
-    "neighbors", the strangeness of a training object is computed as if the new object belonged to the training objects,
-    and might be one of its neighbours. With "reconstruction", m and c count only the training objects that are not
-    landmarks.
+    The p-value p of a new object is (c + 1) / (m + 1), where c of the m training objects are at least as strange as the
+    new object. With "neighbors", the strangeness of a training object is computed as if the new object were also a
+    training object, and so a possible neighbour. With "reconstruction", m and c count only the training objects that
+    are not landmarks.
 
     Suppose that the training objects and a new object are exchangeable (for example, drawn independently from one
     distribution), and that the similarity is symmetric and not fitted to the data. Then P(p <= a) <= a for each a in
@@ -190,7 +192,7 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Score n >= 2 training objects, and choose `offset_`: objects with a lower score are outliers.
+        """Score n training objects, at least two, and choose `offset_`: objects with a lower score are outliers.
 
         `y` is ignored. If `method` is "reconstruction", `X` may be a Dask collection: the workers compare objects with
         the landmarks.
@@ -235,9 +237,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     def p_values(self, X: Any) -> Floats:
         """Return the p-values of new objects, in (0, 1], shape (m,): small for outliers.
 
-        A p-value is about the share of the training objects that are at least as strange as the new object. If the new
-        object comes from the same source as the training objects, the probability of a p-value of at most a is at most
-        a. The notes of the class give the formula and the conditions.
+        A p-value is roughly the share of the training objects that are at least as strange as the new object. If the
+        new object comes from the same source as the training objects, then for each number a, the p-value is at most a
+        with a probability of at most a. The notes of the class give the formula and the conditions.
         """
         strangeness, distances, indices = self._strangeness(X)
         m = len(self._calibration)
@@ -252,9 +254,9 @@ class OutlierDetector(OutlierMixin, _KNeighbors):
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Return the distances and indices of the nearest training objects, nearest first, both (m, n_neighbors).
 
-        By default, `n_neighbors` is `n_neighbors_`, and `X` is the training objects; then no object is its own
-        neighbour. If `return_distance` is False, only the indices are returned. A detector with
-        ``method="reconstruction"`` has no `kneighbors`.
+        `X` holds m objects; by default, it holds the training objects, and no object is then its own neighbour. The
+        default of `n_neighbors` is the number used by `fit`, `n_neighbors_`. If `return_distance` is False, only the
+        indices are returned. A detector with ``method="reconstruction"`` has no `kneighbors`.
         """
         check_fitted(self)
         return super().kneighbors(X, self.n_neighbors_ if n_neighbors is None else n_neighbors, return_distance)

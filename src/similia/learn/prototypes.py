@@ -289,9 +289,9 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: npt.ArrayLike) -> Floats:
         """Return the score of each class for n samples, shape (n, n_classes).
 
-        A score is the cosine of the sample and the prototype of the class; after ridge regression, it is the value that
-        the regression predicts for the class. For two classes, the shape is (n,): the score of ``classes_[1]`` minus
-        that of ``classes_[0]``, 0 for a tie.
+        A score is the cosine of the sample and the prototype of the class; with ridge regression, the score is the
+        value that the regression predicts for the class. For two classes, the shape is (n,): the score of
+        ``classes_[1]`` minus the score of ``classes_[0]``, 0 for a tie.
         """
         scores = self._scores(X)
         if scores.shape[1] > 2:
@@ -307,10 +307,10 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """Return the probabilities of the classes, shape (n, n_classes).
 
-        They are the softmax of `sharpness_` times the scores of the classes (see `decision_function`). So the predicted
-        class has the largest probability, unless scores tie. `fit` chooses `sharpness_` to maximise the likelihood of
-        held-out samples: for "ridge", up to 600 samples, each left out in turn; otherwise all samples in 3-fold
-        cross-validation or, if there are more than 3000 samples, 1000 of them.
+        The probabilities are the softmax of `sharpness_` times the scores of the classes (see `decision_function`). So
+        the predicted class has the largest probability, unless scores tie. `fit` chooses `sharpness_` to maximise the
+        likelihood of held-out samples: for "ridge", up to 600 samples, each left out in turn; otherwise all samples in
+        3-fold cross-validation or, if there are more than 3000 samples, 1000 samples that are set aside.
 
         A fitted model has this method only if `fit` used ridge regression, the update "margin" with ``margin="auto"``,
         or ``probability=True``.
@@ -335,10 +335,10 @@ class ByPrototypes(ScoresParts, ClassifierMixin, BaseEstimator):
         return np.packbits(whole > 0, axis=1) if self.bits_ == 1 else whole.astype(np.int8)
 
     def in_integers(self) -> tuple[npt.NDArray[np.int8], Floats, Floats, int]:
-        """Return (R, f, b, bits): prototypes as integers R, scale factors f, constants b, and the bits of an integer.
+        """Return (R, f, b, bits): prototypes as integers R, scale factors f, constants b, and bits per integer.
 
-        The number of bits is `prototype_bits`, or 8 if that is None. The scores of a sample x of unit length are
-        ``f * (R @ x) + b``, up to rounding; R has shape (n_classes, d), f and b have shape (n_classes,).
+        The number of bits is `prototype_bits`, or 8 if `prototype_bits` is None. The scores of a sample x of unit
+        length are ``f * (R @ x) + b``, up to rounding; R has shape (n_classes, d), f and b have shape (n_classes,).
         """
         check_fitted(self, "prototypes_")
         bits = self.bits_ or 8

@@ -85,18 +85,19 @@ class VoteClassifier(ScoresParts, ClassifierMixin, _Vote):
     Parameters
     ----------
     estimators : list of estimators
-        Classifiers or pipelines that accept the same objects. Put the most accurate first: if classes tie, the
-        earliest estimator in the list that voted for one of them decides. In `set_params` and a grid search, estimator
-        i is called ``v{i}`` and its parameters ``v{i}__name``.
+        Classifiers or pipelines that accept the same objects. Put the most accurate one first: if several classes have
+        the most votes, the first estimator in the list that voted for one of these classes decides. In `set_params` and
+        a grid search, estimator i is called ``v{i}`` and its parameters ``v{i}__name``.
 
     Attributes
     ----------
     estimators_ : list of estimators
         Fitted copies of `estimators`.
     best_ : estimator
-        ``estimators_[0]``: the most accurate, if `estimators` lists it first.
+        ``estimators_[0]``: the most accurate estimator, if `estimators` lists it first.
     classes_ : ndarray, shape (n_classes,)
-        Sorted labels: those in `y`, and those that any `sklearn.frozen.FrozenEstimator` knows already.
+        Sorted labels: the labels in `y`, and the labels that any `sklearn.frozen.FrozenEstimator` in the list was
+        trained on.
     n_features_in_ : int
         Number of columns of `X`; exists only if the first estimator has this attribute.
 

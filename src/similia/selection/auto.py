@@ -370,9 +370,9 @@ class _Auto(BaseEstimator):
         y : array-like of shape (n,)
             Labels, or numbers to predict.
         groups : array-like of shape (n,), optional
-            Group of each object, such as a patient. Objects of one group always share a fold, and so do identical
-            objects. Without groups, near copies among texts share a fold, too: texts that have at least 80 % of their
-            words in common. ``groups=range(n)`` keeps only identical objects together.
+            Group of each object, such as a patient. Objects of one group always share a fold; identical objects always
+            share a fold, too. Without groups, near copies among texts also share a fold: texts that have at least 80 %
+            of their words in common. ``groups=range(n)`` keeps only identical objects together.
         """
         seconds = None if self.budget is None else check_positive(self.budget, "budget", also=" of seconds or None")
         clock = Budget(seconds)
@@ -414,7 +414,7 @@ class _Auto(BaseEstimator):
 
     @all_at_once
     def refit(self, X: Any, y: Any) -> Self:
-        """Fit the chosen pipeline to n other objects and their targets; keep the scores and results of `fit`.
+        """Fit the chosen pipeline again, to n objects and their targets; keep the scores and results of `fit`.
 
         For example, after scoring on a test part, refit to the training and test parts together.
         """
@@ -454,13 +454,13 @@ class _Auto(BaseEstimator):
 
     @offered_if(_winner_has("predict_proba"))
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline can predict it."""
+        """Return the probability of each class, shape (m, n_classes); only if the chosen pipeline has this method."""
         with config_context(transform_output="default"):
             return self._winner.predict_proba(self._read(X))
 
     @offered_if(_winner_has("decision_function"))
     def decision_function(self, X: Any) -> npt.NDArray:
-        """Return the decision values of the chosen pipeline for m objects; only if it has `decision_function`."""
+        """Return the decision values of the chosen pipeline for m objects; only if it has this method."""
         with config_context(transform_output="default"):
             return self._winner.decision_function(self._read(X))
 
@@ -495,10 +495,10 @@ class _Auto(BaseEstimator):
 class AutoClassifier(ClassifierMixin, _Auto):
     """A classifier that chooses its pipeline by cross-validation, within a time budget, and estimates its score.
 
-    For each kind of object it has a fixed list of kernels, distances, embeddings and learners, and compares as many of
-    them as the time allows. Of all pipelines that there was time to compare and fit, none is clearly better in
-    cross-validation than the chosen one. The chosen one also scores at least as high as any of these pipelines that
-    uses nearest neighbours, unless it was chosen by the rule *Trust* (see Notes).
+    For each kind of object, it has a fixed list of pipelines, made of kernels, distances, embeddings and learners, and
+    compares as many of them as the time allows. Among the pipelines that there was time to compare and fit, none is
+    clearly better in cross-validation than the chosen pipeline. None of the compared pipelines with nearest neighbours
+    scores higher than the chosen pipeline, unless the rule *Trust* made the choice (see Notes).
 
     Parameters
     ----------
@@ -511,17 +511,17 @@ class AutoClassifier(ClassifierMixin, _Auto):
         tags. Your similarity gets the objects as you give them, except that vectors are always rows of an array.
     scoring : str or callable, optional
         A scorer of scikit-learn, where larger is better; accuracy by default. Scorers that need probabilities are
-        refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, so do linear models and
-        support vector machines in training. A callable ``f(estimator, V, y)`` does not see the objects: during the
-        search, `estimator` consists of the last steps of a pipeline, and V is the input of these steps. A callable that
-        uses only ``estimator.predict(V)`` gets a stand-in for these steps: its ``predict`` returns predictions that
-        were made before, and V may be None.
+        refused. If the scorer gives all classes equal weight, as "balanced_accuracy" does, linear models and support
+        vector machines are also trained with equal weights of all classes. A callable ``f(estimator, V, y)`` does not
+        see the objects: during the search, `estimator` consists of the last steps of a pipeline, and V is the input of
+        these steps. A callable that uses only ``estimator.predict(V)`` gets a stand-in for these steps. The ``predict``
+        of the stand-in returns predictions that were made before, and V may be None.
     cv : int, default=5
         Number of folds, at least 3. If a class has fewer objects than folds, fewer folds (but at least 3) are used,
         with a warning.
     max_voters : int, default=5
-        Maximum number of pipelines that vote on the label (see Notes). A vote needs at least three, so 1 or 2 gives a
-        single pipeline, which is smaller and faster.
+        Maximum number of pipelines that vote on the label (see Notes). A vote needs at least three pipelines, so 1 or 2
+        gives a single pipeline, which is smaller and faster.
     nested : bool, default=True
         Whether to estimate `best_score_`, the score on new objects. If you hold out test objects yourself, False saves
         time.
@@ -543,7 +543,7 @@ class AutoClassifier(ClassifierMixin, _Auto):
         95 % confidence interval of `best_score_`. For accuracy it is Wilson's interval of a proportion, computed as if
         n / 1.5 objects had been scored (n / 2.25 if `n_outer_folds_` is below the number of folds). Here n is the
         number of objects in the last round (see Notes); identical objects and objects of one group (see `fit`) count
-        once. Dividing n widens the interval, since the scores of different folds are not independent: the folds share
+        once. Dividing n widens the interval, because the scores of different folds are not independent: the folds share
         training objects. In simulations, 94 to 98 % of these intervals held the true accuracy; without the division,
         only 83 to 91 % did. For other scores it is Student's t interval over folds, widened for the same reason [4]_.
     n_outer_folds_ : int
@@ -572,8 +572,8 @@ class AutoClassifier(ClassifierMixin, _Auto):
     stopped_ : bool
         Whether Ctrl-C ended the search.
     stopped_early_ : bool
-        Whether a candidate was not compared, or not chosen, for lack of time. If so, another run with the same seed may
-        choose differently. If False, and `stopped_` is False, a run with the same seed and the same versions of the
+        Whether a candidate was not compared, or not chosen, for lack of time. If True, another run with the same seed
+        may choose differently. If False, and `stopped_` is False, a run with the same seed and the same versions of the
         libraries makes the same choice.
     notes_ : list of str
         Remarks, for example on copies among the objects, a class that most objects have, failed candidates, a lack of
@@ -584,51 +584,52 @@ class AutoClassifier(ClassifierMixin, _Auto):
     ValueError
         In `fit`, if
 
-        - y has missing values, fractional labels, or another length than X;
+        - y has missing values, fractional labels, or a length that differs from the length of X;
         - y has only one class, or most of its classes have only one object;
-        - the classes are too small. Two classes of at least three objects are enough, and so are four classes of at
-          least two. To check other cases, sort the objects by class and deal them out in turn to three parts: each
-          part must get at least two classes;
+        - the classes are too small. Two classes of at least three objects each are enough; four classes of at least two
+          objects each are enough, too. To check other cases, sort the objects by class and deal them out in turn to
+          three parts: each part must get at least two classes;
         - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.
     TypeError
-        In `fit`, if the kind of the objects is unknown and no similarity is given, or a given similarity is neither a
-        kernel nor a distance.
+        In `fit`, if the kind of the objects is unknown and no similarity is given, or if a given similarity is neither
+        a kernel nor a distance.
 
     Notes
     -----
     *Halving* [1]_. A candidate is an embedding (steps that turn objects into vectors) followed by a learner, or a
     learner alone if it takes objects as they are. The first round cross-validates all candidates on 300 objects, or on
     10 times the number of classes if that is more. The survivors are compared again on about 1000 objects, then on
-    3000; if there are fewer objects, the last round uses all. With up to 450 objects, the first round uses all. With
-    fewer than 2000 objects, one more round repeats cross-validation with several splits. A round drops an embedding if
-    the best of its candidates is too far behind the best of all. On each embedding that stays, it drops the learners
-    that are too far behind the best learner there. Too far means more than two standard errors of the paired
-    difference, plus 0.02 if the round did not use all objects. At most half of the embeddings (rounded up) stay, or
-    four if that is more. The best candidate with nearest neighbours always stays. The method under *Trust* stays, too,
-    unless it is clearly worse than the best. The mean score in the last round decides, and the winner is fitted to all
-    objects.
+    3000. If there are fewer objects, the last round uses all objects; with up to 450 objects, even the first round uses
+    all objects. With fewer than 2000 objects, one more round repeats cross-validation with several splits. A round
+    drops an embedding if its best candidate is too far behind the best candidate of all. From each embedding that
+    stays, the round drops the learners that are too far behind the best learner on this embedding. "Too far" means more
+    than two standard errors of the paired difference, plus 0.02 if the round did not use all objects. At most half of
+    the embeddings (rounded up) stay, but this limit is never below four. The best candidate with nearest neighbours
+    always stays. The method described under *Trust* stays, too, unless it is clearly worse than the best candidate. The
+    candidate with the highest mean score in the last round wins (unless *Vote* or *Trust* decides otherwise), and is
+    fitted to all objects.
 
-    *Time.* The search first tries the cheapest embedding of each type (such as those with landmarks), then the others,
-    cheap ones first. Each round has a share of the budget; then comes the final fit, and the time left goes to the
-    estimate of the score. A candidate whose final fit is expected to take more than half of the budget is chosen only
-    if there is no other. Times are extrapolated, and no fit is interrupted, so the search may exceed its budget by one
-    fit.
+    *Time.* The search first tries the cheapest embedding of each type (embeddings with landmarks are one type), then
+    the other embeddings, from cheap to expensive. Each round gets a share of the budget. Then comes the final fit; the
+    time left is used to estimate the score. A candidate whose final fit is expected to take more than half of the
+    budget is chosen only if there is no other candidate. Times are extrapolated, and no fit is interrupted, so the
+    search may exceed its budget by one fit.
 
-    *Vote.* With few objects, chance decides which score is best, and equally good pipelines err on different objects.
-    So several candidates may vote: the best one, and the best candidate on each other embedding, unless it is more than
-    two standard errors behind the best one. At most `max_voters` of them vote, fewer if there is no time to
-    fit so many. If fewer than three remain, there is no vote. The vote is cross-validated, too, and chosen only if it
-    scores higher than the best candidate.
+    *Vote.* With few objects, chance decides which score is best, and equally good pipelines make errors on different
+    objects. So several candidates may vote: the best candidate of all, and the best candidate on each other embedding
+    if it is at most two standard errors worse. At most `max_voters` candidates vote, or fewer if there is no time to
+    fit so many. If fewer than three candidates remain, there is no vote. The vote is cross-validated, too, and chosen
+    only if it scores higher than the best candidate.
 
     *Trust.* With few objects, the best of many candidates is often the best by chance. So if published comparisons on
-    many data sets agree on a method, it is chosen without a vote, unless it is behind the best by more than two
-    standard errors of the paired difference. There is one such method: for time series, ridge regression on MultiRocket
-    and Hydra features [3]_.
+    many data sets agree on a method, this method is chosen without a vote, unless it is behind the best candidate by
+    more than two standard errors of the paired difference. There is one such method: for time series, ridge regression
+    on MultiRocket and Hydra features [3]_.
 
     *Nothing leaks.* Kernel values, distances and explicit features do not depend on folds and are computed once.
-    Whatever is learnt or drawn from the objects, such as landmarks and scales, comes from training folds alone.
+    Whatever is learnt or drawn from the objects, such as landmarks and scales, comes only from training folds.
     Identical objects and objects of one group share a fold.
 
     *Near copies.* Texts may come in variants, such as one sentence with different names. A model that remembers
@@ -640,11 +641,11 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
     *Score.* The best score of many candidates is too high an estimate [2]_. So, for each fold for which there is time
     (see `n_outer_folds_`), the whole search, including halving, is repeated without the fold, and its winner is scored
-    on the fold. These winners are fitted to no more objects than the last round uses; the final model, fitted to all,
-    is probably slightly better than this score says.
+    on the fold. These winners are fitted to no more objects than the last round uses; the final model, fitted to all
+    objects, is probably slightly better than this score says.
 
     *Repeatable.* The same integer `random_state` gives the same choice, unless candidates are left out for lack of
-    time; `stopped_early_` is True if any were.
+    time; `stopped_early_` is True if some were left out.
 
     `similia.save` stores the estimator with its results; `similia.explain` and `similia.report.write_report` accept it.
 
@@ -682,14 +683,15 @@ class AutoRegressor(RegressorMixin, _Auto):
     Parameters
     ----------
     budget : float or None, default=600.0
-        Seconds; None for no limit.
+        Time limit in seconds; None for no limit.
     similarity : Kernel, Distance or list of them, optional
         Your own kernels or distances, tried first.
     scoring : str or callable, optional
         A scorer of scikit-learn, where larger is better; R squared by default.
     cv : see `AutoClassifier`
     max_voters : int, default=5
-        Maximum number of pipelines to average. An average needs at least three, so 1 or 2 gives a single pipeline.
+        Maximum number of pipelines to average. An average needs at least three pipelines, so 1 or 2 gives a single
+        pipeline.
     nested, random_state, progress : see `AutoClassifier`
 
     Attributes
@@ -704,9 +706,9 @@ class AutoRegressor(RegressorMixin, _Auto):
     ------
     ValueError, TypeError
         In `fit`, if all targets are equal; if a target is not a finite number (text such as ``"1.5"`` counts as a
-        number); or if a fold would hold only one object and the score needs two, as R squared does. (A fold can be this
-        small if there are few groups: all objects of a group share a fold, and so do copies of an object; see `groups`
-        of `fit`.) All errors of `AutoClassifier` that are not about classes can occur, too.
+        number); or if a fold would hold only one object and the score needs two objects, as R squared does. (A fold can
+        be this small if there are few groups, because all objects of a group, and all copies of an object, share a
+        fold; see `groups` of `fit`.) All errors of `AutoClassifier` that are not about classes can occur, too.
 
     Examples
     --------
