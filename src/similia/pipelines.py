@@ -70,8 +70,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
       left for the work inside a step. `fit` passes all objects through each step at once, as in scikit-learn.
     - If `fit` fails or is interrupted, the pipeline stays as it was.
     - If the last step is a linear classifier or regressor of `sklearn.linear_model` or `sklearn.svm` (``LinearSVC``,
-      ``LogisticRegression``, ``Ridge``, ...), the other objects in `X` do not change the result for an object, not even
-      in its last bit.
+      ``LogisticRegression``, ``Ridge``, ...), the result for an object is the same, to the last bit, whatever other
+      objects are in `X`.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class RecordEncoder(HypervectorEncoder):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the encoders, which also receive `y`, and draw a random vector for each (its role).
+        """Fit each encoder to its column and to `y`, and draw one random vector per encoder, called its role.
 
         `X` is a pandas or polars DataFrame, a dict of columns, or a list of records (tuples or dicts).
         """
@@ -109,7 +109,7 @@ class RecordEncoder(HypervectorEncoder):
 
     @all_at_once
     def fit_transform(self, X: Any, y: Any = None) -> Vectors:
-        """Fit the encoders, draw a random vector for each (its role), and return the hypervectors of the records."""
+        """Fit the encoders, draw one random vector per encoder (its role), and return the records' hypervectors."""
         return self.fit(X, y).transform(X) if is_lazy(X) else self._bundle(self._fit(X, y))
 
     def _fit(self, X: Any, y: Any) -> list[Vectors]:

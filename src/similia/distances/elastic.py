@@ -484,8 +484,8 @@ class DTW(ScaledDistance):
     points.
 
     A 2-D array is a collection of n series with one channel; write a single series x of several channels as ``[x]``.
-    `X` is converted to the dtype of `Y`, float32 or float64, which is also the dtype of the distances. The other
-    series in a call do not change the distance between two series, not even in its last bit. For lengths m and n
+    `X` is converted to the dtype of `Y`, float32 or float64, which is also the dtype of the distances. The
+    distance between two series is the same, to the last bit, whatever other series are in the call. For lengths m and n
     and p channels, the relative error is below (m + n + p + 1) 2^-24 in float32 and (m + n + p + 1) 2^-53 in float64.
     The error can be larger for nearly equal values: if a value of x and a value of y differ by less than 1e-12
     (float32) or 1e-33 (float64) times the largest absolute value in both series, their difference may be inaccurate or

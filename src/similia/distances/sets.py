@@ -157,7 +157,7 @@ class ModifiedHausdorff(_NearestPoints):
     An empty set counts as the set that holds only the origin: two empty sets have distance 0, and the distance between
     an empty set and V is the mean distance from the points of V to the origin. Distances have the dtype of the points
     of `Y` (of `X` if `Y` is not given), and a relative error of about 1e-6 in float32 and 1e-14 in float64. The
-    other sets in a call do not change the distance between two sets, not even in its last bit. Equal sets have
+    distance between two sets is the same, to the last bit, whatever other sets are in the call. Equal sets have
     distance exactly 0.
 
     References
@@ -587,7 +587,7 @@ class Wasserstein(ScaledDistance):
     `similia.distances.SlicedWasserstein`, whose time is nearly linear in m + n.
 
     An empty set counts as the set that holds only the origin. Equal sets, with points in any order, have distance 0.
-    The other sets in a call do not change the distance between two sets, not even in its last bit.
+    The distance between two sets is the same, to the last bit, whatever other sets are in the call.
 
     ``similia.objects.GraphToSets(n_iter=h)`` turns graphs with node attributes into sets. For these sets and ``p=1``,
     exp(-lambda d) with a factor lambda > 0 is the Wasserstein Weisfeiler-Lehman kernel of Togninalli et al. For sets of

@@ -140,7 +140,7 @@ class MeanMapFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random frequencies of the cosines and sines; first, compute `gamma` from `X` if it is "median".
+        """Compute `gamma` from `X` if it is "median", and draw the random frequencies of the cosines and sines.
 
         `X` is a collection of sets of points.
         """

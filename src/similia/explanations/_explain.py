@@ -123,10 +123,10 @@ def explain(
     Raises
     ------
     TypeError
-        If `x` is not the kind of object that `what` compares, or if `what` cannot be split into parts. A prediction
-        without parts raises TypeError only if a classifier gives no scores, or if x has no letters, time points, nodes
-        or points to leave out. Otherwise, `explain` measures how the prediction changes without some of them (see
-        Notes).
+        If `x` is not the kind of object that `what` compares, or if `what` is a kernel or distance that cannot be split
+        into parts. If a prediction cannot be split, `explain` instead leaves out letters, time points, nodes or points
+        of x and measures how the prediction changes (see Notes). It raises TypeError only if x has none of these, or if
+        a classifier gives no scores.
     ValueError
         If x or y is not a single object, or if an alignment does not fit into ``similia.config(max_memory=...)``.
 
@@ -158,13 +158,14 @@ def explain(
     matter. To find these places, the model predicts up to about 120 times, each time without one place or a group of
     neighbouring places, and then up to `top` times more.
 
-    Two amounts stay `unexplained`. The first belongs to `SoftDTW` and `GlobalAlignment`, which sum over all alignments
-    of x and y. Each part is the cost or log similarity of two matched time points, times the probability of this match.
-    The rest of the value comes from the entropy of the alignments, which is high if many alignments are about equally
+    **Unexplained remainder.** In two cases, an amount of the value stays `unexplained`. The first case is `SoftDTW` and
+    `GlobalAlignment`, which sum over all alignments of x and y. Each part is the cost or log similarity of two matched
+    time points, times the probability of this match.
+    The remainder comes from the entropy of the alignments, which is high if many alignments are about equally
     good. With `divergence` or `normalize`, it also comes from the comparisons of x with itself and of y with itself.
-    The second amount belongs to `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a
-    linear function of x, so `explain` replaces the signs by a linear approximation. The error of this approximation
-    stays unexplained.
+    The second case is `similia.learn.HDClassifier` after `similia.SignRandomProjection`: a sign is not a linear
+    function of x, so `explain` replaces the signs by a linear approximation. The error of this approximation stays
+    unexplained.
 
     **Min-max similarity.** A support-vector machine or linear model on `similia.kernels.MinMax` decides by
     b + sum_i a_i sum_f min(f(x), f(z_i)) / D_i. Here z_i are the training objects, support vectors or landmarks of the

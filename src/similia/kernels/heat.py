@@ -143,8 +143,8 @@ class HypersphericalHeat(SphereKernel):
         values are near 1; if a is large, only nearly equal vectors have kernel values near 1. Use `suggest_contrast`,
         or try all powers of 2 from 1/4 to 64 that are below n.
     t : float, optional
-        Diffusion time. If given, `contrast` is ignored. With up to a dozen features, search t from 0.01 to 1 instead of
-        the contrast.
+        Diffusion time. If given, `contrast` is ignored. With up to a dozen features, search over t, from 0.01 to 1,
+        rather than over the contrast.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"
         How rows become unit vectors. "sqrt": divide each row by its sum, then take square roots. "projection": divide
         each row by its Euclidean norm. "auto": "sqrt" if no entry is negative, otherwise "projection". None: the rows

@@ -289,16 +289,17 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     -----
     If several combinations share a part of a `Sum` or `Product`, `fit` keeps the Gram matrix of the part, as long as it
     fits into ``config(max_memory=...)`` together with the five matrices that every fit needs. With landmarks, it keeps
-    the kernel values between all objects and the landmarks instead. With ``"weights": "auto"``, the search for weights
-    starts where all parts have equal shares of the mean k(x, x). If the evidence is larger where one part has almost
-    all of this mean, the search starts there instead. It finds a local maximum of the evidence.
+    the kernel values between all objects and the landmarks instead. With ``"weights": "auto"``, the search
+    starts from weights with which every part contributes equally to the mean of k(x, x) over the training objects. If
+    weights with which a single part contributes almost all of this mean have a larger evidence, the search starts from
+    these instead. It finds a local maximum of the evidence.
 
     The share of the noise in the variance of a target has a uniform prior between 0 and 1; the mean and the logarithm
     of the scale have flat priors. Without landmarks, nothing in `fit` is random.
 
     The prediction for an object with k(x, x) = 0, such as an empty string, is `intercept_`. The variance of this
     prediction is the variance of the noise, plus, with "integrated", the variance of the intercept. If k(x, x) grows
-    with the size of objects, predictions for small objects seem too certain: set ``normalize=True`` in the kernel.
+    with the size of objects, predictions for small objects are too certain: set ``normalize=True`` in the kernel.
 
     The standard deviations are right if the targets come from a Gaussian process with this kernel. To check this, count
     the `targets_` that lie within ``loo_mean_ +- 1.96 loo_std_``: they should be 95 % of all targets. If `noise_` is
@@ -480,8 +481,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         -------
         mean : ndarray of float64, shape (m,)
         std : ndarray of float64, shape (m,)
-            Only with `return_std`. A prediction is a mixture of distributions, the components (see `hyperparameters`).
-            Its variance is the average variance of the components plus the variance of their means.
+            Only with `return_std`. A prediction is a mixture of distributions, called its components (see
+            `hyperparameters`). Its variance is the average variance of the components plus the variance of their means.
         covariance : ndarray of float64, shape (m, m)
             Only with `return_cov`.
         """
@@ -542,8 +543,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
     ) -> Floats:
         """Draw values of the function at m objects from their joint distribution, shape (m, n_samples).
 
-        A prediction is a mixture of distributions, the components (see `hyperparameters`). Each sample comes from one
-        component, drawn with the probabilities `weights_`. With ``with_noise=True``, noise is added, as in
+        A prediction is a mixture of distributions, called its components (see `hyperparameters`). Each sample comes
+        from one component, drawn with the probabilities `weights_`. With ``with_noise=True``, noise is added, as in
         measurements. Each component that is drawn costs one Cholesky factorisation of an m x m matrix.
         """
         check_fitted(self)

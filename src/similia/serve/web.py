@@ -353,7 +353,7 @@ def application(
         ``/health``, ``/metrics`` and ``/openapi.json``) need no token. A token that is empty or not ASCII raises
         ValueError.
     metrics_folder : str, optional
-        Folder that several processes share, so that ``/metrics`` of each shows the sums over all of them. The folder
+        Folder that several processes share, so that ``/metrics`` of any process shows the totals over all processes. It
         must be empty when the first process starts. By default, each process shows its own counts.
 
     Returns

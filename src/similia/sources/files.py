@@ -102,8 +102,8 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
     -------
     Objects
         Objects, labels and names. Labels stored as text (or as decimals of Parquet) become int64 or float64 if all are
-        numbers, otherwise str. A text with leading zeros, such as 007, is not a number, and integers stay str if one of
-        them does not fit into int64. Other labels of a binary file keep their type.
+        numbers, otherwise str. Text with leading zeros, such as 007, is not a number, and integers stay str if one of
+        them does not fit into int64. Labels of other types, in .npz, .npy or Parquet files, keep their type.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def open_objects(
     chunk, max_bytes : int
         Maximum number of objects and approximate number of bytes per chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional
-        What each array of an iterable is: a time series (the default), a set of points or a vector.
+        How to interpret each array of an iterable: as a time series (the default), a set of points or a vector.
 
     Returns
     -------

@@ -189,8 +189,8 @@ class Objects:
         For ``.smi`` and SDF: the names in the file. For a table: the column given by the option ``names``. If there are
         no names: None or, with ``on_error="skip"``, the positions of the rows in the file (int).
     told : str, optional
-        A sentence for the user that names the columns in which similia found the objects. None if nothing was guessed,
-        because an option names these columns, a column is called "text", or the file has no columns.
+        A sentence for the user that names the columns in which similia found the objects. None if nothing had to
+        be guessed: an option names these columns, a column is called "text", or the file has no columns.
     skips : Skips, optional
         Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
@@ -521,8 +521,8 @@ class Source(ABC):
     again : bool
         Whether the objects can be read a second time.
     told : str or None
-        A sentence for the user that names the columns in which similia found the objects. None if nothing was guessed,
-        because an option names these columns, a column is called "text", or the file has no columns.
+        A sentence for the user that names the columns in which similia found the objects. None if nothing had to
+        be guessed: an option names these columns, a column is called "text", or the file has no columns.
     columns : sequence of str
         Columns of a table that hold the objects: their names, or their positions if the table has no header.
     reading : Reading

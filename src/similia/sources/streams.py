@@ -419,7 +419,7 @@ def open_stream(
 
         All files except ``.parquet`` and ``.npy`` can also be compressed (``.gz``).
     kind : {"series", "sets", "vectors"}, optional
-        What each array of an iterable is: a time series (the default), a set of points or a vector.
+        How to interpret each array of an iterable: as a time series (the default), a set of points or a vector.
     chunk : int, default=10_000
         Maximum number of objects per chunk.
     max_bytes : int
