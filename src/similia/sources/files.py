@@ -347,9 +347,9 @@ def _npz(path: Path, reading: Reading) -> Objects:
             size = sum(info.file_size for info in packed.infolist())
             if size > max(settings().max_memory, BOMB * path.stat().st_size):
                 raise ValueError("it unpacks to more than max_memory, like a decompression bomb")
-            for name in packed.namelist():
-                place = f"{short(name.removesuffix('.npy'))}: "
-                with packed.open(name) as stream:
+            for member in packed.namelist():
+                place = f"{short(member.removesuffix('.npy'))}: "
+                with packed.open(member) as stream:
                     read_header(stream)
         place = ""
         with np.load(path, allow_pickle=False) as file:
