@@ -133,6 +133,7 @@ def test_a_pipeline_of_texts_shows_texts_and_words(tmp_path: Path, clusters: Any
     assert shared
     assert all(part in page.text for part in shared)
     assert "CountVectorizer → " in page.text
+    assert ("Why it belongs to its cluster" in page.text) == isinstance(clusters, sm.KernelKMeans)
 
 
 @pytest.mark.parametrize(

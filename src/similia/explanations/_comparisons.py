@@ -49,7 +49,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from similia.core.estimators import ObjectsOut
 from similia.core.text import short
 from similia.core.validation import BadItem, called_by_user
 from similia.distances.edit import Hamming, Levenshtein
@@ -123,7 +122,7 @@ class Naming(dict[int, str]):
             columns = self.columns
             for step in steps:
                 try:
-                    columns = None if isinstance(step, ObjectsOut) else step.get_feature_names_out(columns)
+                    columns = step.get_feature_names_out(columns)
                 except (AttributeError, NotImplementedError, ValueError):  # it names no columns, or takes other ones
                     columns = None
             self._after[key] = columns
