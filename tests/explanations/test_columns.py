@@ -53,7 +53,8 @@ def test_columns_have_the_names_of_the_data_frame(model, frame):
     numbers = {key.split(" = ")[0]: amount for key, amount in by_name(expected).items()}
     model.fit(X, y)
     rows = [X[3:4], *([X.iloc[3]] if frame is pd.DataFrame else [])]
-    rows += [VALUES[3]] * (not type(model).__module__.startswith("sklearn"))  # which warns that these have no names
+    if not type(model).__module__.startswith("sklearn"):  # which warns that arrays have no names
+        rows += [VALUES[3], VALUES[3:4]]
     for found in (explain(model, row, top=ALL) for row in rows):
         check_sums(found)
         named = {key.split(" = ")[0]: amount for key, amount in by_name(found).items()}

@@ -135,7 +135,7 @@ class Naming(dict[int, str]):
 def columns_of(*given: Any) -> Any:
     """Return the names of columns that the first of the models, data frames and rows of frames has; None without."""
     for one in given:
-        names = getattr(one, "feature_names_in_", None)  # of a model
+        names = getattr(one, "feature_names_in_", getattr(one, "table_columns_", {}).get("values"))  # of a model
         if names is None and is_frame(one):
             names = one.columns if hasattr(one, "iloc") else getattr(one, "column_names", one.columns)
         elif names is None and hasattr(one, "iloc"):  # a row of a pandas frame
@@ -151,6 +151,8 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
     try:
         return as_objects(kernel, items)
     except (TypeError, ValueError) as error:
+        if isinstance(x, np.ndarray) and x.ndim == 2 and len(x) == 1:  # a table of one row
+            return one_object(kernel, x[0], which)
         message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
         if isinstance(x, list | tuple) and len(x) > 1:
