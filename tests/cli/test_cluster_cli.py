@@ -77,6 +77,17 @@ def test_clusters_without_decisions_are_explained_by_another_command(saved, tabl
     assert "explain_classes, or similia cluster --report" in said
 
 
+def test_columns_of_numbers_keep_their_names(tmp_path):
+    rows = [(1 + i % 2 * 5, i % 3, 4) for i in range(20)]
+    (tmp_path / "n.csv").write_text("height,width,depth\n" + "".join(f"{h},{w},{d}\n" for h, w, d in rows))
+    how = ("--kernel", "Cosine()", "--clusters", 2, "--save", tmp_path / "c.similia", "--report", tmp_path / "r.html")
+    run("cluster", tmp_path / "n.csv", *how, "-o", tmp_path / "c.csv")
+    assert "height (" in (tmp_path / "r.html").read_text()
+    said = run("explain", tmp_path / "c.similia", tmp_path / "n.csv", "--object", 0).stdout
+    assert "height" in said
+    assert "column 0" not in said
+
+
 def test_min_samples_is_that_of_the_library(table, tmp_path):
     how = (*KERNEL, *DENSE, "--min-samples", 2, "-o", tmp_path / "c.csv", "--save", tmp_path / "c.similia")
     run("cluster", table, "--text", "read", *how)

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import similia as sm
@@ -24,7 +26,7 @@ from similia.report import write_clusters
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list(letters), 12)) for letters in ("AC", "GT", "AC", "GT") * 10]
 KINDS = ["ac", "gt", "ac", "gt"] * 10
-KERNEL = sm.kernels.Spectrum(k=2, normalize=True)
+KERNEL, COSINE = sm.kernels.Spectrum(k=2, normalize=True), sm.kernels.Cosine()
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +118,33 @@ def test_other_objects(tmp_path: Path, similarity: Any, objects: Any, k: int) ->
     assert ("nothing distinguishes its members" in page.text) == (k == 1)
 
 
+@pytest.mark.parametrize("clusters", [sm.KernelKMeans(COSINE, 2, random_state=0), sm.HDBSCAN(COSINE, 3)])
+def test_a_pipeline_of_texts_shows_texts_and_words(tmp_path: Path, clusters: Any) -> None:
+    texts = ["cats like mats", "a cat likes a mat", "cats and mats"] * 4 + [
+        "bonds fell",
+        "stocks fell",
+        "stocks rose",
+    ] * 4
+    model = make_pipeline(CountVectorizer(), clusters).fit(texts)
+    page = Page(write_clusters(model, texts, path=tmp_path / "c.html"))
+    for medoid in clusters.medoid_indices_:
+        assert texts[medoid] in page.text
+    shared = [f"{part.name} (" for part in explain_classes(model, texts)[clusters.labels_[0]]]
+    assert shared
+    assert all(part in page.text for part in shared)
+    assert "CountVectorizer → " in page.text
+    assert ("Why it belongs to its cluster" in page.text) == isinstance(clusters, sm.KernelKMeans)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
+        (
+            {"model": make_pipeline(CountVectorizer(), sm.KernelSVC(COSINE))},
+            ValueError,
+            "got CountVectorizer → KernelSVC",
+        ),
+        ({"model": make_pipeline(CountVectorizer(), sm.HDBSCAN(COSINE))}, NotFittedError, "fit"),
         ({"model": sm.KernelKMeans(KERNEL)}, NotFittedError, "fit"),
         ({"model": sm.SimilarityMap(KERNEL)}, ValueError, "KernelKMeans"),
         ({"y": ["a"]}, ValueError, "40"),

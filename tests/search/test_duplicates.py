@@ -179,6 +179,14 @@ def test_groups_are_connected_components_named_by_their_first_object():
     assert found.kept.tolist() == [0, 1]
 
 
+def test_the_result_is_shown_as_a_summary():
+    words = ["abcdefgh", "abcdefgx", "abcdefgy", "pqrstuvw", "pqrstuvx", "zzzz"]
+    found = near_duplicates(words, Levenshtein(), 1)
+    assert repr(found) == ("<Duplicates among 6 objects: 4 pairs in 2 groups of 5 objects; method='exact', recall 1>")
+    none = near_duplicates([f"{i}" * 30 for i in range(9)], Levenshtein(), 1, method="neighbours", random_state=0)
+    assert repr(none) == "<Duplicates among 9 objects: 0 pairs; method='neighbours', recall unknown>"
+
+
 def test_any_similarity_by_neighbours():
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(150, 30))

@@ -460,6 +460,7 @@ FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
         (lambda: FITTED.add(random_codes(1, 16), [0.5]), "ids must be a 1-D array of integers"),
         (lambda: FITTED.add(random_codes(1, 16), np.array([2**63], np.uint64)), r"expected at most 2\*\*63 - 1"),
         (lambda: FITTED.remove([4, 9]), "id 9 is not in the index, so it cannot be removed"),
+        (lambda: FITTED.remove(4), r"ids must be a list or a 1-D array of integers, got 4; for one id, write \[4\]"),
         (lambda: FITTED.remove([4, 4]), "are both 4; ids must be unique"),
         (lambda: FITTED.update(random_codes(1, 16), [9]), "id 9 is not in the index, so it cannot be updated"),
         (lambda: FITTED.reconstruct([9]), "id 9 is not in the index, so it cannot be looked up"),

@@ -17,7 +17,7 @@ import similia as sm
 from naive import streams as naive
 from samples.stream import FORMATS, WORDS, in_table, strings_of, write, written
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, StringBatch, as_graphs, as_series, concatenate
-from similia.sources import open_objects, read_columns, read_objects
+from similia.sources import Reading, open_objects, read_columns, read_objects
 from similia.sources import tables as _delimited_streams
 from similia.sources import text as blocks
 from similia.sources.source import sample
@@ -351,6 +351,18 @@ def test_data_frames_are_a_column_of_objects_or_rows_of_numbers(frame):
     assert [part.objects.tolist() for part in numbers.chunks()] == [[[1.0, 3.0], [2.0, 4.0]]]
     with pytest.raises(TypeError, match="X is a table of 2 columns, and column 'text' holds no numbers; select one"):
         open_stream(frame({"text": ["AC"], "label": [1]}))
+
+
+def test_options_are_given_by_name_or_as_reading(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((3, 2)))
+    assert open_objects(tmp_path / "a.npz").kind == "vectors"
+    for opened in (
+        open_objects(tmp_path / "a.npz", series=True),
+        open_objects(tmp_path / "a.npz", Reading(series=True)),
+    ):
+        assert opened.kind == "series"
+    with pytest.raises(TypeError, match="give options in reading or by name, not in both: series"):
+        open_objects(tmp_path / "a.npz", Reading(), series=True)
 
 
 def test_no_objects_are_not_taken(tmp_path):

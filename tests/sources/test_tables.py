@@ -409,8 +409,10 @@ def test_archives_of_arrays(tmp_path):
     assert series_of(read_objects(path, axes="channel, time"))[0] == [[0, 3], [1, 4], [2, 5]]
     np.save(tmp_path / "cube.npy", np.ones((2, 2, 3)))
     assert "cube.npy holds an array of shape (2, 2, 3); add axes=" in refused(tmp_path / "cube.npy", series=True)
-    np.savez(path, X=np.array([[1], [2, 3]], dtype=object))
-    assert "is not an archive of plain arrays" in refused(path)
+    np.savez(path, ids=[0, 1], X=np.array([[1], [2, 3]], dtype=object))
+    said = refused(path)
+    assert "is not an archive of plain arrays that numpy.savez wrote ('X': it holds Python objects, which could" in said
+    assert said.endswith("; save numbers or text, series of several lengths padded with NaN at their ends")
     np.savez(path, X=np.ones((2, 3)), y=[1, 2, 3])
     assert "holds labels ('y') of shape (3,) for objects of shape (2, 3)" in refused(path)
     assert "is not an archive" in refused(write(path, b"PK\x03\x04 and so on"))

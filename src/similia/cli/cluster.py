@@ -105,8 +105,8 @@ def cluster(
     if found.names is not None:
         rows["name"] = list(found.names)
     write_table(rows, output)
+    remember_columns(model, data, table)
     if save is not None:
-        remember_columns(model, data, table)
         sm.save(model, save)
     if report is not None:
         title, classes = f"Clusters of {Path(data).name}", found.labels

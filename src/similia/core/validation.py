@@ -482,11 +482,20 @@ def count_on(next_id: int, n: int) -> Ids:
     return np.arange(next_id, next_id + n, dtype=np.int64) if n else np.empty(0, np.int64)
 
 
+def as_ids(ids: Any) -> npt.NDArray[Any]:
+    """Return ids as an array; raise if they are no 1-D array of integers."""
+    ids = np.asarray(ids)
+    if ids.ndim == 0 and ids.dtype.kind in "iu":
+        raise ValueError(f"ids must be a list or a 1-D array of integers, got {ids}; for one id, write [{ids}]")
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        remedy = "; pass ids.ravel()" if ids.ndim > 1 else ""
+        raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}{remedy}")
+    return ids
+
+
 def check_ids(ids: Any, n: int | None = None) -> Ids:
     """Return ids as int64; raise if one is negative or occurs twice, or if their number is not `n` (if given)."""
-    ids = np.asarray(ids)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise ValueError(f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}")
+    ids = as_ids(ids)
     if n is not None and len(ids) != n:
         raise ValueError(f"ids has {len(ids)} entries for {n} codes; give one id per code")
     if ids.dtype == np.uint64 and ids.size and ids.max() > MAX_ID:

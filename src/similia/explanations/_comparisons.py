@@ -40,7 +40,7 @@ Cost: that of counting the features of all y_i, then linear in the number of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -101,8 +101,48 @@ WHAT = (
 Names = tuple[str, str]  # names of the first and the second object
 _Parts = list[tuple[str, float, Any, Any]]  # name, contribution, places in x, places in y
 _GROUND = {"euclidean": "euclidean", "sqeuclidean": "sqeuclidean", "manhattan": "cityblock"}
-Naming = dict[int, str]  # names of node labels
 _OF_NO_FEATURE = ("n_iter", "normalize", "radius")  # kernels that differ in these only may have features in common
+
+
+class Naming(dict[int, str]):
+    """The names of node labels, and in `columns` those of the columns of vectors; None if these have no names.
+
+    Without `valued`, names of parts do not tell the values that an object has there, so that all objects have the same.
+    """
+
+    def __init__(self, labels: Mapping[int, str], columns: Any = None, valued: bool = True) -> None:
+        super().__init__(labels)
+        self.columns, self.valued = columns, valued
+        self._after: dict[tuple[int, ...], Any] = {}  # names that were asked for, by the steps
+
+    def after(self, steps: list[Any]) -> Naming:
+        """Return the names of the columns that `steps` make of these."""
+        key = tuple(map(id, steps))
+        if key not in self._after:
+            columns = self.columns
+            for step in steps:
+                try:
+                    columns = step.get_feature_names_out(columns)
+                except (AttributeError, NotImplementedError, ValueError):  # it names no columns, or takes other ones
+                    columns = None
+            self._after[key] = columns
+        return Naming(self, self._after[key], self.valued)
+
+    def column(self, k: int) -> str:
+        return f"column {k}" if self.columns is None else str(self.columns[k])
+
+
+def columns_of(*given: Any) -> Any:
+    """Return the names of columns that the first of the models, data frames and rows of frames has; None without."""
+    for one in given:
+        names = getattr(one, "feature_names_in_", getattr(one, "table_columns_", {}).get("values"))  # of a model
+        if names is None and is_frame(one):
+            names = one.columns if hasattr(one, "iloc") else getattr(one, "column_names", one.columns)
+        elif names is None and hasattr(one, "iloc"):  # a row of a pandas frame
+            names = one.index
+        if names is not None and all(isinstance(name, str) for name in names):
+            return list(names)
+    return None
 
 
 def one_object(kernel: Any, x: Any, which: str) -> Any:
@@ -111,6 +151,8 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
     try:
         return as_objects(kernel, items)
     except (TypeError, ValueError) as error:
+        if isinstance(x, np.ndarray) and x.ndim == 2 and len(x) == 1:  # a table of one row
+            return one_object(kernel, x[0], which)
         message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
         if isinstance(x, list | tuple) and len(x) > 1:
@@ -175,15 +217,15 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
     if isinstance(kernel, MeanMap):
         return _pairs_of_points(kernel, X, Y)
     if isinstance(kernel, Cosine):
-        return _by_columns(kernel, X, Y, np.ones(1))
+        return _by_columns(kernel, X, Y, np.ones(1), naming)
     raise NoParts(f"{name_of(kernel)} has no parts to name; {WHAT}")
 
 
-def _by_columns(kernel: Cosine, X: Any, Y: Any, alpha: Floats) -> Found:
+def _by_columns(kernel: Cosine, X: Any, Y: Any, alpha: Floats, naming: Naming) -> Found:
     """Return a part of sum_i alpha_i k(x, Y[i]) for each column."""
     kernel = decided(kernel, Y)
     a, b = map_pair(X, Y, kernel.mapping, kernel.zero_rows)
-    return Found(dense(a)[0] * (b.T @ alpha), lambda k: (f"column {k}", NOWHERE, NOWHERE))
+    return Found(dense(a)[0] * (b.T @ alpha), lambda k: (naming.column(k), NOWHERE, NOWHERE))
 
 
 def _pairs_of_points(kernel: MeanMap, X: SetBatch, Y: SetBatch) -> Found:
@@ -494,7 +536,7 @@ def _split(kernel: Any, X: Any, Y: Any, alpha: Floats, naming: Naming, called: C
         values = np.asarray(evaluate(kernel, X, Y), dtype=np.float64)[0]
 
         def describe(i: int) -> Described:
-            return f"{values[i]:.3g} like {called(i)}", NOWHERE, NOWHERE
+            return f"{values[i]:.3g} " * naming.valued + f"like {called(i)}", NOWHERE, NOWHERE
 
         return Found(alpha * values, describe)
     if isinstance(kernel, Sum):
@@ -504,7 +546,7 @@ def _split(kernel: Any, X: Any, Y: Any, alpha: Floats, naming: Naming, called: C
         products = kernel._squared_norms(X, "x")[0] * kernel._squared_norms(Y, "Y")
         return _split(kernel.kernel, X, Y, _by_roots(alpha, products), naming, called)
     if isinstance(kernel, Cosine):
-        return _by_columns(kernel, X, Y, alpha)
+        return _by_columns(kernel, X, Y, alpha, naming)
     if isinstance(kernel, Intersection | MinMax):
         shared = _minima(kernel, X, Y, alpha, naming, is_directed(X))
         return joined([linear_parts(x, coefficients).times(1.0, prefix) for prefix, x, coefficients in shared])
@@ -565,8 +607,8 @@ def _magnitudes(
     """Return (prefix, features of x, features of `Y`) of the kernels whose features `kernel` compares by minima."""
     blocks = blocks_of(kernel.kernel)
     if blocks is None or any(block.least and block.normed for block, _ in blocks):
-        counts, name = kernel.counted(X), "column {}" if kernel.kernel is None else "feature {:016x}"
-        x = Occurrences.without_places(counts, lambda o: name.format(int(counts.ids[o])), 0)
+        counts, name = kernel.counted(X), naming.column if kernel.kernel is None else "feature {:016x}".format
+        x = Occurrences.without_places(counts, lambda o: name(int(counts.ids[o])), 0)
         x = replace(x, groups=under(x.keys, f"{id(kernel.kernel)}"))
         return [("", x, kernel.counted(Y))]
     found = []

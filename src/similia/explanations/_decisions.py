@@ -239,10 +239,10 @@ def _linear(learner: Any, row: Any) -> Decision:
         return Decision(float(predicted[0]), "prediction", PREDICTED, coef[0], float(intercept[0]), classes=rivals)
     classes = learner.classes_
     if len(classes) > 2 and isinstance(learner, SVC | NuSVC):
-        scores = np.ravel(row @ coef.T) + intercept
+        scores = dense(row).ravel() @ coef.T + intercept
         winner, other, sign, machine = best_machine(learner.predict(row)[0], classes, scores)
         w, b = sign * coef[machine], sign * float(intercept[machine])
-        value, both = float(np.ravel(row @ w)[0]) + b, _both(classes, winner, other)
+        value, both = float(dense(row).ravel() @ w) + b, _both(classes, winner, other)
         return Decision(
             value, "decision", against(classes, winner, other), w, b, note=one_vs_one(classes), classes=both
         )
@@ -341,7 +341,7 @@ def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
     elif len(learner.classes_) < 2:
         raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
     else:
-        winner, other = best_two(learner.predict_proba(row)[0])
+        winner, other = best_two(learner.predict_proba(rows[-1])[0])
         kind, title = "decision", against(learner.classes_, winner, other)
         direction = (np.arange(len(learner.classes_)) == winner) * 1.0 - (np.arange(len(learner.classes_)) == other)
     amounts, roots = np.zeros(row.shape[1]), 0.0
@@ -526,8 +526,8 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: Decision, naming: Na
         amounts, intercept = _by_time(first, X, rows, found)
         return of_times(amounts, X.values), intercept
     if found.amounts is not None:
-        row = dense(rows).ravel()
-        return Found(found.amounts, lambda k: (_column_name(first, k, row[k]), NOWHERE, NOWHERE)), found.intercept
+        row, named, intercept = dense(rows).ravel(), naming.after([first] if first is not None else []), found.intercept
+        return Found(found.amounts, lambda k: (_column_name(first, k, row[k], named), NOWHERE, NOWHERE)), intercept
     if isinstance(first, KernelFeatures) and (blocks := blocks_of(first._learnt_kernel)) is not None:
         parts = []
         for block, column in blocks:
@@ -538,7 +538,7 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: Decision, naming: Na
     if isinstance(first, Nystroem) and not first._fitted_to_matrix:
         alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
         return sum_parts(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
-    row, intercept = dense(rows).ravel(), found.intercept
+    row, named, intercept = dense(rows).ravel(), naming.after([first] if first is not None else []), found.intercept
     values = row
     if found.centre is not None:
         values = row - found.centre
@@ -546,7 +546,7 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: Decision, naming: Na
 
     def describe(k: int) -> tuple[str, Places, Places]:
         near = found.classes[int(found.weights[k] < 0)] if found.classes else ""
-        return _column_name(first, k, row[k], near), NOWHERE, NOWHERE
+        return _column_name(first, k, row[k], named, near), NOWHERE, NOWHERE
 
     return Found(values * found.weights, describe), intercept
 
@@ -587,7 +587,7 @@ def _by_time(first: Any, X: Any, rows: Any, found: Decision) -> tuple[Floats, fl
     return first.time_shares(X, weights, centre), intercept
 
 
-def _column_name(first: Any, k: int, value: float, near: str = "") -> str:
+def _column_name(first: Any, k: int, value: float, naming: Naming, near: str = "") -> str:
     """Describe column k of the output of a model's first step; `near` is the class for which a small distance counts.
 
     Positions of the objects of `D2KE` are shown if they were taken from the training objects.
@@ -600,8 +600,4 @@ def _column_name(first: Any, k: int, value: float, near: str = "") -> str:
         what += f" (near: {near})" if near else ""
         thing = thing.removeprefix(f"no. {k}").strip() if len(known) else thing
         return f"distance {distance:.3g} to {what} {thing}".rstrip()
-    try:
-        name = str(first.get_feature_names_out()[k])
-    except (AttributeError, ValueError, NotImplementedError):
-        name = f"column {k}"
-    return f"{name} = {value:.4g}"
+    return naming.column(k) + f" = {value:.4g}" * naming.valued

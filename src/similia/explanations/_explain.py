@@ -21,6 +21,8 @@ nearest neighbours   the share of each neighbour in the votes, or in the mean of
 anything else        w_j (f_j(x) - mean) for each column; the mean only where the model subtracts it
 ===================  ==============================================================================================
 
+Steps before a `KernelFeatures`, `Nystroem` or `D2KE`, such as a vectorizer of texts, transform x first.
+
 Source: linear decisions over the features of a kernel are decomposed as in Rätsch, Sonnenburg & Schäfer,
 "Learning interpretable SVMs for biological sequence classification", BMC Bioinformatics 7 (Suppl. 1), 2006.
 """
@@ -29,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -40,9 +43,18 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 
 from similia.core.estimators import ObjectsOut, check_fitted
 from similia.core.validation import check_positive_int
-from similia.embeddings import D2KE
+from similia.embeddings import D2KE, KernelFeatures, Nystroem
 from similia.explanations import _decisions as decisions
-from similia.explanations._comparisons import WHAT, Naming, distance_pair, one_object, pair, power_of, sum_parts
+from similia.explanations._comparisons import (
+    WHAT,
+    Naming,
+    columns_of,
+    distance_pair,
+    one_object,
+    pair,
+    power_of,
+    sum_parts,
+)
 from similia.explanations._decisions import called, collection, note_of_length, parts_of_decision
 from similia.explanations._explanation import (
     INTERCEPT,
@@ -70,6 +82,7 @@ from similia.learn.vote import VoteRegressor
 from similia.objects import GraphToSets, SeriesToSets, take
 from similia.objects.sequences import Batch
 from similia.objects.series import SeriesBatch
+from similia.objects.tables import is_frame
 from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import (
     Distance,
@@ -100,7 +113,8 @@ def explain(
         search over pipelines) that contains such a kernel or distance. Without `y`, the fitted estimator whose decision
         for `x` is explained; see Notes for the learners that may be its last step.
     x : object
-        One string, graph, series, point set or vector (also a sparse row), or a collection that holds one of these.
+        One string, graph, series, point set or vector (also a sparse row, or a row of a data frame), or a collection
+        that holds one of these.
     y : object, optional
         The object to compare x with.
     top : int, default=10
@@ -142,6 +156,10 @@ def explain(
     that agrees with the overall prediction. If the targets were scaled linearly for training, the parts are in the
     original units of the targets. If they were transformed in another way, the parts are in the transformed units, and
     the `note` of the result gives the prediction in original units.
+
+    **Names of columns.** Parts that are columns of vectors have the names of the data frame to which the model was
+    fitted, or from which x is a row. After steps such as scikit-learn's ``TfidfVectorizer`` or ``ColumnTransformer``,
+    they have the names that ``get_feature_names_out`` returns, such as words. Without names, they have numbers.
 
     **Exactness.** The parts add up to the value exactly for alignments, set distances and kernels with features; for
     linear models on `KernelFeatures`, `Nystroem`, `D2KE` or vectors; and for nearest neighbours, where the parts are
@@ -193,7 +211,8 @@ def explain(
     """
     refuse_class(what, "the first argument of explain")
     check_positive_int(top, "top")
-    naming = {**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})}
+    labels = {**names_of_labels(x), **names_of_labels(y), **dict(label_names or {})}
+    naming = Naming(labels, columns_of(what, x, y))
     if y is None:
         if callable(what):
             raise ValueError(
@@ -205,14 +224,30 @@ def explain(
         return of_steps(steps_of(what), x, naming, top)
     compared = what
     if not callable(what):
-        comparison = parts_of(what).comparison()
+        parts = parts_of(what)
+        comparison = parts.comparison()
         if comparison is None:
             raise TypeError(f"{name_of(what)} contains no kernel or distance; give explain the kernel itself")
         compared = comparison.function
+        if before := list(takewhile(lambda step: parts_of(step).comparison() is None, parts.steps)):
+            x, y = (_after(before, _row(one, naming)) for one in (x, y))
+            naming = naming.after(before)
     try:
         return _of_a_pair(compared, one_object(compared, x, "x"), one_object(compared, y, "y"), naming, top)
     except NoParts as error:
         raise TypeError(str(error)) from None
+
+
+def _row(x: Any, naming: Naming) -> Any:
+    """Return a row of a pandas frame as a frame of one row, as a model with the names of its columns takes it."""
+    is_row = hasattr(x, "to_frame") and naming.columns is not None and naming.columns == columns_of(x)
+    return x.to_frame().T.infer_objects() if is_row else x
+
+
+def _after(steps: list[Any], x: Any) -> Any:
+    """Return what steps make of an object."""
+    X = through(steps, collection(steps[0], x))
+    return X if isinstance(X, Batch) or sp.issparse(X) or is_frame(X) else X[0]
 
 
 def _of_a_pair(compared: Any, X: Any, Y: Any, naming: Naming, top: int, y: str = "y") -> Explanation:
@@ -231,6 +266,7 @@ def of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool
 
     Without `leave_out`, no places of x are left out.
     """
+    x = _row(x, naming)
     try:
         found = _in_parts(steps, x, naming, top, leave_out)
     except NoParts as error:
@@ -282,13 +318,18 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
         return _of_a_detector(steps, x, naming, top)
     compares = isinstance(learner, KernelMachine | HeatSVC | KNeighborsClassifier | KNeighborsRegressor)
     compares = compares or (hasattr(learner, "kneighbors") and hasattr(learner, "weights"))
+    embeds = [i for i, step in enumerate(steps[:-1]) if isinstance(step, Nystroem | D2KE | KernelFeatures)]
+    if not compares and embeds and embeds[-1] > 0:  # the steps before make vectors, by whose columns it is explained
+        of_sets, before, steps = of_sets or (steps, x), steps[: embeds[-1]], steps[embeds[-1] :]
+        naming, x = naming.after(before), _after(before, x)
     found = (_of_a_comparison if compares else _of_a_function)(steps, x, naming, top)
     note = one_note(note_of_length(steps, found._x), found.note, note_of_gaps(*steps))
     found = replace(found, note=note)
     if not leave_out or found.nearest is not None:
         return found
-    if of_sets is not None and found.shares_x is None:  # leave out nodes, or stretches of time
-        (steps, x), found = of_sets, replace(found, _x=view_of(of_sets[1], naming))
+    if of_sets is not None and found.shares_x is None:  # leave out nodes, letters, or stretches of time
+        steps, x = of_sets
+        found = replace(found, _x=view_of(collection(steps[0], x), naming))
     return with_left_out(found, steps, x, top)
 
 
@@ -317,7 +358,7 @@ def _of_a_comparison(steps: list[Any], x: Any, naming: Naming, top: int) -> Expl
     learner = steps[-1]
     check_fitted(learner)
     given = collection(steps[0], x)
-    X = through(steps[:-1], given)
+    X, naming = through(steps[:-1], given), naming.after(steps[:-1])
     if isinstance(learner, KNeighborsClassifier | KNeighborsRegressor):
         given = X = as_objects(learner.distance_, X)
     elif not hasattr(learner, "kneighbors"):
@@ -336,7 +377,7 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
             f"the scores of OutlierDetector(method={detector.method_!r}) have no parts; those of "
             "method='neighbors' have"
         )
-    X = as_objects(detector.distance_, through(before, collection(steps[0], x)))
+    X, naming = as_objects(detector.distance_, through(before, collection(steps[0], x))), naming.after(before)
     (distances,), (numbers,) = detector.kneighbors(X)
     number = int(numbers[-1])
     try:
@@ -412,8 +453,8 @@ def _in_units(found: Explanation, learner: TransformedTargetRegressor) -> Explan
 
 
 def _rows(X: Any) -> Any:
-    """Return vectors as a sparse or a 2-D float64 array, as the learners of scikit-learn take them."""
-    return X if sp.issparse(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
+    """Return vectors as a sparse or 2-D float64 array or a data frame, as the learners of scikit-learn take them."""
+    return X if sp.issparse(X) or is_frame(X) else np.atleast_2d(np.asarray(X, dtype=np.float64))
 
 
 def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:

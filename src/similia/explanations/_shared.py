@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier, is_clusterer
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, is_classifier, is_clusterer
 
 from similia.core.config import track
 from similia.core.estimators import ObjectsOut, check_fitted
 from similia.core.validation import RandomState, check_positive_int, generator
 from similia.distances.elastic import DTW, EditDistance, SoftDTW
-from similia.explanations._comparisons import Naming
+from similia.explanations._comparisons import Naming, columns_of
 from similia.explanations._decisions import AgainstRest, check_one_label, collection
 from similia.explanations._explain import of_steps
 from similia.explanations._explanation import NOWHERE, Floats, runs_of
@@ -110,8 +110,8 @@ def explain_classes(
     Parameters
     ----------
     model : estimator or pipeline
-        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts, or a fitted
-        `similia.HDBSCAN`.
+        A fitted classifier or `similia.KernelKMeans` whose decisions `explain` can split into parts, a fitted
+        `similia.HDBSCAN`, or a pipeline that ends in one of these.
     X : collection of n objects
         Objects in any form that the model takes. The class of an object is the class that the model predicts. Objects
         that `similia.HDBSCAN` labels as noise are in no class.
@@ -158,6 +158,9 @@ def explain_classes(
     than 1,000 time points are averaged to 1,000 before they are aligned. Effects of stretches overlap, so they do not
     add up to the decision.
 
+    **Words and columns.** If the first step of a pipeline makes named columns of texts or tables, as scikit-learn's
+    ``TfidfVectorizer`` and ``ColumnTransformer`` do, the parts are these columns.
+
     **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
     are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class. The measure
     is a difference of two shares: the share of the drawn members of the class that contain the substring, minus the
@@ -187,7 +190,8 @@ def explain_classes(
     labels, away, clusters = _assigned(model, X, rng)
     classes = np.unique(labels[away < np.inf])
     drawn = {c: rng.permutation(np.flatnonzero(labels == c))[:n_members] for c in classes.tolist()}
-    explainer = _Explainer(model, clusters, X, dict(label_names or {}), drawn, rng)
+    naming = Naming(label_names or {}, columns_of(model, X), valued=False)
+    explainer = _Explainer(model, clusters, X, naming, drawn, rng)
     found: dict[Any, list[SharedPart]] = {}
     for label, rows in track(list(drawn.items()), "explaining classes", total=len(drawn)):
         example = None
@@ -263,6 +267,8 @@ class _Explainer:
                 break  # here, places of the graph or series are left out
             X, self.steps = self.steps[0].transform(X), self.steps[1:]
         self.X, self.naming, self.drawn, self.rng = X, naming, drawn, rng
+        numbers = isinstance(self.steps[0], ClassNamePrefixFeaturesOutMixin)
+        self.names_columns = not numbers and naming.after(self.steps[:1]).columns is not None  # of texts: the words
         self.reader = parts_of(self.steps[0]).steps[0]  # in an ensemble, the first step of its first model
         comparison = parts_of(model if clusters is None else clusters.embedding_).comparison()
         self.path = None if comparison is None else _path_of(comparison.function)
@@ -275,7 +281,7 @@ class _Explainer:
         kind = self._view(first).kind if is_scored(steps[-1]) and not votes else ""
         if kind == "series":
             return self._stretches(steps, rows[:_MEASURED], example, top)
-        if kind == "strings" and _has_no_places(steps, first):
+        if kind == "strings" and not self.names_columns and _has_no_places(steps, first):
             return self._words(steps, label, rows)[:top]
         return self._parts(steps, rows)[:top]
 
@@ -358,10 +364,12 @@ class _Explainer:
         return _mattering(parts, falls([np.arange(a, b) for a, b in runs]), members)
 
 
-def _amounts(steps: list[Any], x: Any, label_names: Mapping[int, str]) -> dict[str, float]:
+def _amounts(steps: list[Any], x: Any, naming: Naming) -> dict[str, float]:
     """Return the contributions of the parts of the decision for one object, added up by name."""
     amounts: dict[str, float] = defaultdict(float)
-    found = of_steps(steps, x, {**names_of_labels(x), **label_names}, _ALL, leave_out=False)
+    for label, name in names_of_labels(x).items():
+        naming.setdefault(label, name)
+    found = of_steps(steps, x, naming, _ALL, leave_out=False)
     for part in found.parts[: len(found.parts) - len(found._intercept)]:
         amounts[part.name] += part.contribution
     return amounts
@@ -370,7 +378,7 @@ def _amounts(steps: list[Any], x: Any, label_names: Mapping[int, str]) -> dict[s
 def _has_no_places(steps: list[Any], x: str | bytes) -> bool:
     """Return whether the decision for a string has no parts, or only parts without places in it."""
     try:
-        return of_steps(steps, x, {}, 1, leave_out=False).shares_x is None
+        return of_steps(steps, x, Naming({}), 1, leave_out=False).shares_x is None
     except TypeError:
         return True
 

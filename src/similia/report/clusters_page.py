@@ -20,6 +20,7 @@ from similia.core.validation import BadParameter, check_labels, check_positive_i
 from similia.explanations import SharedPart, explain_classes
 from similia.learn.clusters import KernelKMeans
 from similia.objects.sequences import at_least_one, item
+from similia.pipelines import steps_of
 from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly, refuse_path
 from similia.report._model import Embedded, parts_of, sampled, taken
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
@@ -36,7 +37,7 @@ _CHANNELS, _POINTS = 6, 1000  # maximum numbers of channels and of points of a c
 
 
 def write_clusters(
-    model: KernelKMeans | HDBSCAN, X: Any, y: Any = None, path: str | os.PathLike[str] | TextIO = "clusters.html", *,
+    model: Any, X: Any, y: Any = None, path: str | os.PathLike[str] | TextIO = "clusters.html", *,
     title: str | None = None, names: Any = None, max_objects: int = 5000, random_state: int = 0,
 ) -> Any:  # fmt: skip
     """Write one self-contained HTML page about the clusters of objects.
@@ -51,8 +52,9 @@ def write_clusters(
 
     Parameters
     ----------
-    model : KernelKMeans or HDBSCAN
-        A fitted model.
+    model : KernelKMeans, HDBSCAN or pipeline
+        A fitted model, or a fitted pipeline that ends in one. The page shows the objects that the pipeline takes, such
+        as texts, and names parts by the columns of its steps, such as words.
     X : collection of n objects
         Objects in any form that the model accepts, usually the objects to which the model was fitted.
     y : array-like of n labels, optional
@@ -82,8 +84,8 @@ def write_clusters(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `model` is neither a `KernelKMeans` nor an `HDBSCAN`, if there are no objects, or if the length of `y` or
-        `names` is not that of `X`.
+        If `model` neither is nor ends in a `KernelKMeans` or `HDBSCAN`, if there are no objects, or if the length of
+        `y` or `names` is not that of `X`.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 
@@ -101,28 +103,31 @@ def write_clusters(
     """
     refuse_path(y, "y")
     place = text_destination(path)
-    if not isinstance(model, KernelKMeans | HDBSCAN):
-        raise BadParameter("model", "a similia.KernelKMeans or similia.HDBSCAN", type(model).__name__)
-    check_fitted(model)
+    *before, clusters = steps_of(model)
+    if not isinstance(clusters, KernelKMeans | HDBSCAN):
+        got = " → ".join(type(step).__name__ for step in (*before, clusters))
+        raise BadParameter("model", "a similia.KernelKMeans or similia.HDBSCAN, or a pipeline that ends in one", got)
+    check_fitted(clusters)
     check_positive_int(max_objects, "max_objects", minimum=2)
     n = at_least_one(X)
     classes = None if y is None else check_labels(y, n)
     names = checked_names(names, n)
-    X = quietly(model.similarity_.as_objects, X) if hasattr(model.similarity_, "as_objects") else X
+    if not before and hasattr(clusters.similarity_, "as_objects"):
+        X = quietly(clusters.similarity_.as_objects, X)
     found = _found(model, X, random_state)
     shown = _shown(found, max_objects, random_state)
     context = _context(found, X, shown, names, random_state)
-    tried = isinstance(model, KernelKMeans) and len(model.n_clusters_tried_) > 0
+    tried = isinstance(clusters, KernelKMeans) and len(clusters.n_clusters_tried_) > 0
     sections = [
         _about_clusters(found, context, X, classes, shown),
-        *([_about_stability(model)] if tried else []),
+        *([_about_stability(clusters)] if tried else []),
         about_map(context),
         _about_medoids(found, context, shown),
     ]
     data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
     for section in sections:
         data |= section.data
-    cards = [("objects", f"{n:,}", context.seen.kind), ("clusters", str(model.n_clusters_), found.chosen)]
+    cards = [("objects", f"{n:,}", context.seen.kind), ("clusters", str(clusters.n_clusters_), found.chosen)]
     if found.noise:
         cards.append(("noise", f"{found.noise:,}", "objects in no cluster"))
     if classes is not None:
@@ -139,7 +144,9 @@ def write_clusters(
 class _Found(NamedTuple):
     """Clusters of objects, with what the page says about them."""
 
+    whole: Any  # the model, which may be a pipeline that ends in `model`
     model: KernelKMeans | HDBSCAN
+    vectors: Any  # what `model` compares: the objects, or what the steps before it make of them
     labels: npt.NDArray[np.integer]  # -1 for noise
     away: npt.NDArray[np.floating]  # distance from the centre or medoid of the cluster; infinity for noise
     embedding: Any
@@ -160,17 +167,21 @@ class _Found(NamedTuple):
         return members[np.argsort(self.away[members], kind="stable")][: 1 + _NEAR]
 
 
-def _found(model: KernelKMeans | HDBSCAN, X: Any, seed: int) -> _Found:
+def _found(whole: Any, X: Any, seed: int) -> _Found:
     """Assign the objects to clusters."""
+    *before, model = steps_of(whole)
+    for step in before:
+        X = quietly(step.transform, X)
     if isinstance(model, HDBSCAN):
         labels = model._labels_of(X)
         away, embedding = model._to_medoids(X, labels), model._means(seed).embedding_
         medoid = "the member nearest to the others of its cluster"
-        return _Found(model, labels, away, embedding, "as many as there are dense regions", "medoid", medoid)
+        return _Found(whole, model, X, labels, away, embedding, "as many as there are dense regions", "medoid", medoid)
     distances = np.asarray(model.transform(X))
     chosen = "chosen by stability" if len(model.n_clusters_tried_) else "as requested"
     medoid = "the object nearest to the centre of its cluster"
-    return _Found(model, distances.argmin(axis=1), distances.min(axis=1), model.embedding_, chosen, "centre", medoid)
+    labels, away = distances.argmin(axis=1), distances.min(axis=1)
+    return _Found(whole, model, X, labels, away, model.embedding_, chosen, "centre", medoid)
 
 
 def _shown(found: _Found, most: int, seed: int) -> npt.NDArray[np.int64]:
@@ -181,10 +192,10 @@ def _shown(found: _Found, most: int, seed: int) -> npt.NDArray[np.int64]:
 
 def _context(found: _Found, X: Any, shown: npt.NDArray[np.int64], names: Any, seed: int) -> Context:
     """Return what the sections share; the class of an object is its cluster."""
-    model, few, parts = found.model, taken(X, shown), parts_of(found.model)
+    model, few, parts = found.whole, taken(X, shown), parts_of(found.whole)
     clusters = np.array([found.name(c) for c in found.labels[shown].tolist()])
     how = f"{type(found.embedding).__name__}, {counted(found.embedding._n_features_out, 'column')}"
-    vectors = Embedded(np.asarray(found.embedding.transform(few)), None, how)
+    vectors = Embedded(np.asarray(found.embedding.transform(taken(found.vectors, shown))), None, how)
     seen = look_at(few, parts)
     n = len(found.labels)
     return Context(parts, model, False, few, clusters, named(names, shown), n, seen, None, seed, False, vectors=vectors)
@@ -197,7 +208,7 @@ def _about_clusters(
     if found.model.n_clusters_ == 0:
         none = "All objects are noise. A smaller min_cluster_size or min_samples may find clusters."
         return Section("clusters", "What the members share", missing=none)
-    shares, why = _shares(found.model, X, context.seed)
+    shares, why = _shares(found, X, context.seed)
     head = ["cluster", "medoid", *(["what the members share"] if any(shares.values()) else [])]
     head += [] if classes is None else ["most frequent class"]
     text_columns = len(head)
@@ -255,12 +266,12 @@ def _stretches(found: _Found, X: Any, shares: dict[int, list[SharedPart]]) -> li
     return charts(draw, *titles)
 
 
-def _shares(model: KernelKMeans | HDBSCAN, X: Any, seed: int) -> tuple[dict[int, Any], str]:
+def _shares(found: _Found, X: Any, seed: int) -> tuple[dict[int, Any], str]:
     """Return the parts that members of each cluster share, and a sentence why there are none."""
-    if model.n_clusters_ == 1:
+    if found.model.n_clusters_ == 1:
         return {}, "There is only one cluster, so nothing distinguishes its members from others."
     try:
-        shares = quietly(explain_classes, model, X, n_members=_MEMBERS, random_state=seed)
+        shares = quietly(explain_classes, found.whole, X, n_members=_MEMBERS, random_state=seed)
     except TypeError as error:
         return {}, f"What the members share is not shown: {error}."
     none = "" if any(shares.values()) else "No part that contributes to a decision is shared by members of a cluster."
@@ -302,7 +313,7 @@ def _about_medoids(found: _Found, context: Context, shown: npt.NDArray[np.int64]
                 (number(float(found.away[i])), object_on_page(context, j))
                 for i, j in zip(rows[1:].tolist(), near, strict=True)
             ],
-            "explained": explained(found.model, item(context.X, medoid)),
+            "explained": explained(found.whole, item(context.X, medoid)),
             "why": "Why it belongs to its cluster",
             "is_open": False,
         })  # fmt: skip

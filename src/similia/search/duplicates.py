@@ -52,6 +52,7 @@ import numpy.typing as npt
 
 from similia.core.config import in_threads, logger_of, track
 from similia.core.estimators import is_lazy
+from similia.core.text import counted
 from similia.core.validation import (
     BadParameter,
     BadValue,
@@ -100,7 +101,7 @@ _LOGGER = logger_of(__name__)
 discard = disk.discard
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Duplicates:
     """Pairs of near-duplicates among n objects, and the groups that they form.
 
@@ -134,6 +135,14 @@ class Duplicates:
     threshold: float
     relative: bool
     method: str
+
+    def __repr__(self) -> str:
+        sizes = np.unique(self.groups, return_counts=True)[1]
+        members = sizes[sizes > 1]
+        recall = "unknown" if np.isnan(self.recall) else f"{self.recall:.3g}"
+        groups = f" in {counted(len(members), 'group')} of {members.sum()} objects" if len(members) else ""
+        found = f"{counted(len(self.pairs), 'pair')}{groups}; method={self.method!r}, recall {recall}"
+        return f"<Duplicates among {counted(len(self.groups), 'object')}: {found}>"
 
     @property
     def kept(self) -> Index:
@@ -265,6 +274,8 @@ def near_duplicates(
     >>> import similia as sm
     >>> texts = ["the cat sat on the mat", "the cat sat on a mat", "a dog", "the cat sat on the mat!"]
     >>> found = sm.search.near_duplicates(texts, sm.kernels.MinMax(sm.kernels.Spectrum(3)), 0.7)
+    >>> found
+    <Duplicates among 4 objects: 1 pair in 1 group of 2 objects; method='exact', recall 1>
     >>> found.pairs, found.values.round(2)
     (array([[0, 3]]), array([0.95]))
     >>> found.kept

@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from similia.core.config import exclusively, rows_per_block
 from similia.core.estimators import all_at_once, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
-from similia.core.validation import BadType, check_encoder, check_ids, check_positive_int, check_radius
+from similia.core.validation import BadType, as_ids, check_encoder, check_ids, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one
 from similia.pipelines import as_metric, function_of
@@ -242,12 +242,7 @@ class SimilaritySearch(BaseEstimator):
             Ids of objects, such as a row of ids from `kneighbors`; an id may occur more than once.
         """
         check_fitted(self, "encoder_")
-        ids = np.asarray(ids)
-        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            remedy = "; pass ids.ravel()" if ids.ndim > 1 else ""
-            raise ValueError(
-                f"ids must be a 1-D array of integers, got dtype {ids.dtype} and shape {ids.shape}{remedy}"
-            )
+        ids = as_ids(ids)
         if self.objects_ is None:
             raise ValueError(
                 f"the search keeps no objects, since rerank={self.rerank!r} needs none; look the ids up in your data"

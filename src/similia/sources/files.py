@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from similia.core.config import rows_per_block, settings
 from similia.core.text import counted, short
-from similia.core.validation import BadFile, DataError, present, rows_in_blocks
+from similia.core.validation import BadFile, DataError, present, read_header, rows_in_blocks
 from similia.objects.graphs import read_tudataset
 from similia.objects.sequences import as_strings, concatenate, take
 from similia.objects.series import SeriesBatch, as_series, series_from_long
@@ -155,8 +155,9 @@ def read_with(path: str | os.PathLike[str], reading: Reading, labelled: bool = T
 
 
 def open_objects(
-    source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26, kind: str | None = None
-) -> Source:
+    source: Any, reading: Reading | None = None, *, chunk: int = 10_000, max_bytes: int = 2**26,
+    kind: str | None = None, **options: Any,
+) -> Source:  # fmt: skip
     """Open a file, a folder, an iterable or a Dask collection, to read its objects in chunks.
 
     Some sources are first read into memory as a whole: folders, and files that only `read_objects` can read, such as
@@ -172,6 +173,8 @@ def open_objects(
         Maximum number of objects and approximate number of bytes per chunk; see `open_stream`.
     kind : {"series", "sets", "vectors"}, optional
         How to interpret each array of an iterable: as a time series (the default), a set of points or a vector.
+    **options
+        In place of `reading`: the parameters of `Reading`, such as ``series=True``.
 
     Returns
     -------
@@ -185,7 +188,9 @@ def open_objects(
     >>> source.kind
     'strings'
     """
-    reading = Reading() if reading is None else reading
+    if reading is not None and options:
+        raise TypeError(f"give options in reading or by name, not in both: {', '.join(options)}")
+    reading = Reading(**options) if reading is None else reading
     if isinstance(source, Source) or hasattr(source, "__dask_graph__"):
         for option in reading.is_set(*vars(reading)):
             raise ValueError(
@@ -336,20 +341,25 @@ def _npz(path: Path, reading: Reading) -> Objects:
     """Read objects and, if there are any, labels from the arrays of an ``.npz`` file."""
     for option in reading.is_set("text", "smiles", "names", "time"):
         raise meaningless(path, option, ".npz")
+    place = ""
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(info.file_size for info in packed.infolist())
-        if size > max(settings().max_memory, BOMB * path.stat().st_size):
-            raise ValueError("it unpacks to more than max_memory, like a decompression bomb")
+            if size > max(settings().max_memory, BOMB * path.stat().st_size):
+                raise ValueError("it unpacks to more than max_memory, like a decompression bomb")
+            for member in packed.namelist():
+                place = f"{short(member.removesuffix('.npy'))}: "
+                with packed.open(member) as stream:
+                    read_header(stream)
+        place = ""
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        if any(not isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("it holds other files")
     except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        why = place + (str(error)[:100] or type(error).__name__)
         raise BadFile(
             path,
-            f"is not an archive of plain arrays that numpy.savez wrote ({short(error, 100)}); pad series of "
-            "several lengths with NaN at their ends",
+            f"is not an archive of plain arrays that numpy.savez wrote ({why}); save numbers or text, series of "
+            "several lengths padded with NaN at their ends",
         ) from None
     label = reading.label if reading.label is not None else next((name for name in _TARGETS if name in arrays), None)
     wanted = reading.values[0] if reading.values is not None else next((n for n in _ARRAYS if n in arrays), None)
