@@ -130,7 +130,7 @@ def _nearest(rng: np.random.Generator) -> list[Row]:
     X, Y = (_standardised(rng.normal(size=(n, M)).cumsum(axis=1)) for n in (QUERIES, SERIES))
     model = KNeighborsClassifier(SQUARED, 1).fit(Y, np.zeros(SERIES, int))
     objects = SQUARED.as_objects(X), SQUARED.as_objects(Y)
-    pruned, unpruned = in_turns(lambda: model.kneighbors(X), lambda: SQUARED(*objects), rounds=3)
+    pruned, unpruned = in_turns(lambda: model.kneighbors(X), lambda: SQUARED(*objects), rounds=9)
     assert (model.kneighbors(X)[1][:, 0] == SQUARED(*objects).argmin(axis=1)).all()
     what = f"nearest of {SERIES} series of {M}, DTW, {QUERIES} queries: speed"
     rows = [Row(what, "computing all distances", unpruned / pruned, at_least=10)]

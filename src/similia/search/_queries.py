@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _QUERIES = 512  # queries answered together
 _GRAIN = 2**12  # vectors that are worth a thread
-_ASCENDING = np.zeros(0, np.int64)  # stands for the order of ids that ascend
 _PIPELINES = (Pipeline, sklearn.pipeline.Pipeline)
 _held = attrgetter("__dict__")
 
@@ -217,17 +216,16 @@ def in_blocks(X: Any, answer: Callable[[Any], tuple[Any, Any]], both: bool) -> A
     return (values, ids) if both else ids
 
 
-def order_of(ids: Index) -> Index:
-    """Return what `positions` needs: the order that sorts `ids`, or a constant if they ascend."""
-    ascending = bool((ids[1:] > ids[:-1]).all())  # false only if ids were given in another order
-    return _ASCENDING if ascending else np.argsort(ids, kind="stable")
+def order_of(ids: Index) -> Index | int:
+    """Return what `positions` needs: the first id if the ids are consecutive, otherwise the order that sorts them."""
+    steps = np.diff(ids)
+    if len(ids) and (steps == 1).all():
+        return int(ids[0])
+    return np.arange(len(ids)) if (steps > 0).all() else np.argsort(ids, kind="stable")
 
 
 def positions(some: Index, ids: Index, order: Index) -> Index:
-    """Return the positions in `ids` of the ids `some`; `order` is ``order_of(ids)``."""
-    if order is _ASCENDING:
-        consecutive = len(ids) > 0 and ids[-1] - ids[0] == len(ids) - 1
-        return some - ids[0] if consecutive else np.searchsorted(ids, some)
+    """Return the positions in `ids` of the ids `some`; `order` sorts `ids`."""
     return order[np.searchsorted(ids, some.ravel(), sorter=order)].reshape(some.shape)
 
 

@@ -145,7 +145,7 @@ class SimilaritySearch(BaseEstimator):
     """
 
     _known: Known | None = None
-    _order: Index | None = None  # sorts `ids_`; None if this is not known
+    _order: Index | int | None = None  # sorts `ids_`, or the first of consecutive ids; None if this is not known
     _plan: OneQuery | None = None
 
     def __init__(
@@ -570,7 +570,7 @@ class SimilaritySearch(BaseEstimator):
         order = self._order
         if order is None:
             order = self._order = order_of(self.ids_)
-        return positions(ids, self.ids_, order)
+        return ids - order if isinstance(order, int) else positions(ids, self.ids_, order)
 
 
 def _for_copies(state: dict[str, Any]) -> dict[str, Any]:
