@@ -40,7 +40,7 @@ MODULES = {  # the module, and its tests
     ),
     "hd_classifier": ("learn/hd_classifier.py", ["learn/test_hd_classifier.py"]),
     "d2ke": ("embeddings/d2ke.py", ["embeddings/test_d2ke.py", "embeddings/test_random_objects.py"]),
-    "hamming_index": ("search/hamming_index.py", ["search/test_hamming_index.py"]),
+    "hamming_index": ("search/hamming_index.py", ["search/test_hamming_index.py", "storage/test_store.py"]),
     "hypersphere": ("kernels/hypersphere.py", ["kernels/test_hypersphere.py"]),
     "itq": ("codes/itq.py", ["codes/test_itq.py"]),
     "graphs": (

@@ -561,6 +561,7 @@ def test_small_samples_count_in_rounded_prototypes():
 def test_bits_in_bytes_are_warned_of():
     with pytest.warns(UserWarning, match="packbits"):
         HDClassifier(max_iter=1).fit(np.unpackbits(CODES, axis=1), LABELS)
+    HDClassifier(max_iter=1).fit(np.repeat(CODES, 8, axis=1) % 3, LABELS)  # a 2 cannot be one bit: no warning
 
 
 def test_rounding_is_that_of_the_fit():
