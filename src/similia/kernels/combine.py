@@ -64,6 +64,7 @@ class _Composite(ListParams, Kernel):
         return list(self.kernels)
 
     def decided(self, X: Any) -> Any:
+        """Return this kernel with the data-dependent settings of its parts replaced by their values for `X`."""
         X, parts = as_objects(self, X), self._parts()
         found = [decided(kernel, X) for kernel in parts]
         unchanged = all(new is old for new, old in zip(found, parts, strict=True))
@@ -225,6 +226,7 @@ class Normalized(Kernel):
         return as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
+        """Return this kernel with the data-dependent settings of its kernel replaced by their values for `X`."""
         found = decided(self.kernel, X)
         return self if found is self.kernel else Normalized(found)
 

@@ -62,6 +62,7 @@ class _OfFeatures(CountsKernel):
         return as_rows(X, least=1) if self.kernel is None else as_objects(self.kernel, X)
 
     def decided(self, X: Any) -> Any:
+        """Return this kernel with the data-dependent settings of its kernel replaced by their values for `X`."""
         found = decided(self.kernel, X)
         return self if found is self.kernel else clone(self).set_params(kernel=found)
 

@@ -548,6 +548,7 @@ class Source(ABC):
 
     @property
     def called(self) -> str:
+        """The word for its objects in messages, such as "strings"."""
         return self.kind
 
     @abstractmethod
