@@ -138,12 +138,13 @@ def test_adaptive_draws_by_what_was_sampled():
     assert np.mean([b == 11 for b in after_far]) > 0.9  # probability 101^2 / (101^2 + 10)
 
 
-@pytest.mark.parametrize("power", [-600, 520])
-def test_adaptive_does_not_depend_on_the_unit(power):
+@pytest.mark.parametrize("power", [-600, -20, 520])
+@pytest.mark.parametrize("strategy", [landmarks.adaptive, landmarks.rpcholesky, landmarks.leverage])
+def test_landmarks_do_not_depend_on_the_unit(strategy, power):
     K = random_kernel(np.random.default_rng(0), 60, 30)
     K[:30] *= 1e-3
     K[:, :30] *= 1e-3
-    draws = [landmarks.adaptive(PrecomputedGram(np.ldexp(K, p)), 20, np.random.default_rng(0)) for p in (0, power)]
+    draws = [strategy(PrecomputedGram(np.ldexp(K, p)), 20, np.random.default_rng(0)) for p in (0, power)]
     np.testing.assert_array_equal(*draws)
 
 
@@ -224,4 +225,5 @@ def test_leverage_asks_for_few_columns(K):
 
     landmarks.leverage(Watched(K), 16, np.random.default_rng(0))
     assert 8 < widths[0] <= 16  # objects are halved until at most s are left
+    assert len(widths) == 2 * 6  # two blocks for 19, 38, 75, 150, 300 and 600 objects
     assert max(widths) < 3 * 16
