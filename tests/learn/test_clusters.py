@@ -59,7 +59,9 @@ def test_a_fit_is_a_fixed_point_of_kernel_k_means(seed, n, k):
     D = naive.squared_distances(K[:n, :n], K[:n, :n], K.diagonal()[:n], model.labels_, k)
     np.testing.assert_allclose(model.transform(X[:n]) ** 2, D, atol=1e-8)
     np.testing.assert_allclose(D[np.arange(n), model.labels_], D.min(axis=1), atol=1e-8)
-    np.testing.assert_allclose(D[model.medoid_indices_, np.arange(k)], D.min(axis=0), atol=1e-8)
+    np.testing.assert_array_equal(model.labels_[model.medoid_indices_], np.arange(k))
+    least = [D[model.labels_ == c, c].min() for c in range(k)]
+    np.testing.assert_allclose(D[model.medoid_indices_, np.arange(k)], least, atol=1e-8)
     assert model.inertia_ == pytest.approx(D.min(axis=1).sum(), abs=1e-7)
     assert model.score(X[:n]) == pytest.approx(-model.inertia_, abs=1e-7)
     np.testing.assert_array_equal(model.predict(X[:n]), model.labels_)
@@ -168,7 +170,20 @@ def test_partial_fit_keeps_running_means(seed, sizes):
     assert list(model.medoids_) == [X[i] for i in model.medoid_indices_]
     np.testing.assert_array_equal(model.predict(batches[-1]), model.labels_)
     of_medoids, of_batch = model.transform(model.medoids_).diagonal(), model.transform(batches[-1])
-    assert (of_medoids <= of_batch.min(axis=0) + 1e-9).all()
+    for c in np.unique(model.labels_):
+        assert of_medoids[c] <= of_batch[model.labels_ == c, c].min() + 1e-9
+        assert model.predict(model.medoids_)[c] == c
+
+
+def test_an_object_near_every_centre_is_the_medoid_of_its_cluster_only():
+    # Members are at distance 1.8 from their centres, in directions of their own; the last object is at distance 1.7.
+    X = np.concatenate([2 * np.eye(12), np.zeros((1, 12))])
+    X = np.column_stack([X, np.repeat([1.5, -1.5, 0], [6, 6, 1])])
+    model = sm.KernelKMeans(linear_kernel, 2, random_state=0).fit(X)
+    assert adjusted_rand_score(np.repeat([0, 1], 6), model.labels_[:12]) == 1
+    np.testing.assert_array_equal(model.labels_[model.medoid_indices_], [0, 1])
+    model.partial_fit(np.concatenate([X[:6], X[-1:]]))
+    np.testing.assert_array_equal(model.predict(model.medoids_), [0, 1])
 
 
 def test_a_stream_finds_groups_and_its_medoids_move():

@@ -130,6 +130,14 @@ def test_cosines_of_any_source_are_those_in_memory(form: str) -> None:
         assert expected.similarity.mapping == "projection"
 
 
+def test_strings_none_of_which_is_short(tmp_path: Path) -> None:
+    X = [text for text in TEXTS if len(text) > 40]
+    path = fasta(tmp_path / "x.fasta", X)
+    expected = near_duplicates(X, Levenshtein(), 4, random_state=0)
+    with sm.config(max_memory="300KB"):
+        same(near_duplicates(open_stream(path), Levenshtein(), 4, random_state=0), expected)
+
+
 def test_strings_that_are_all_short(tmp_path: Path) -> None:
     X = ["a", "b", "", "a", "c"] * 500
     path = fasta(tmp_path / "x.fasta", X)

@@ -150,7 +150,7 @@ def explain_classes(
 
     **Stretches of time.** For series, each part is a stretch of time. Its contribution is the decision for the series
     minus the decision for the series with a straight line in place of the stretch, averaged over at most 10 of the
-    drawn members. Stretches are found in an example of the class: the object nearest to the centre of a cluster (for
+    drawn members. Stretches are found in an example of the class: the member nearest to the centre of a cluster (for
     `similia.HDBSCAN`, to its medoid), or the explained member with the largest decision for its class. Each stretch of
     the example has a counterpart in every other member. If the model compares series by `similia.distances.DTW`, by a
     similar distance that aligns time points, or by `similia.kernels.GlobalAlignment`, the counterpart holds the time

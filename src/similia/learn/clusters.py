@@ -69,7 +69,7 @@ class _Assignment(NamedTuple):
     sums: Floats  # of the vectors of each cluster, (k, rank)
     counts: Index  # (k,)
     inertia: float  # sum of squared distances to the nearest centres
-    nearest: Index  # position of the vector nearest to each centre, (k,); of equally near vectors, the first
+    nearest: Index  # position of the member nearest to each centre, (k,); of equally near ones, the first
     squares: Floats  # squared distances of these vectors to their centres, (k,)
 
     def means(self, otherwise: Floats) -> Floats:
@@ -99,10 +99,11 @@ def _assign_block(block: Any, start: int, embedding: Any, centers: Floats) -> _A
     found = squares.argmin(axis=1)
     n, k = squares.shape
     members = sp.csc_array((np.ones(n), found, np.arange(n + 1)), shape=(k, n))  # its product adds rows in order
-    nearest = squares.argmin(axis=0)
+    of_members = np.where(found[:, None] == np.arange(k), squares, np.inf)
+    nearest = np.where(np.isfinite(of_members).any(axis=0), of_members.argmin(axis=0), squares.argmin(axis=0))
     return _Assignment(
         found.astype(np.int32), members @ F, np.bincount(found, minlength=k).astype(np.int64),
-        float(squares[np.arange(n), found].sum()), nearest.astype(np.int64), squares[nearest, np.arange(k)],
+        float(squares[np.arange(n), found].sum()), nearest.astype(np.int64), of_members[nearest, np.arange(k)],
     )  # fmt: skip
 
 
@@ -201,7 +202,7 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     labels_ : ndarray of int32, shape (n,)
         Cluster of each training object; after `partial_fit`, of each object of the last batch.
     medoids_ : collection of n_clusters objects
-        The training object nearest to each centre, converted for the similarity, for example to a
+        The member of each cluster nearest to its centre, converted for the similarity, for example to a
         `similia.objects.StringBatch`.
     medoid_indices_ : ndarray of int64, shape (n_clusters,)
         Positions of the medoids in the training objects; after `partial_fit`, in the sequence of all batches.
@@ -326,7 +327,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
 
         The first call is a `fit`, which chooses the landmarks, so its batch should be a random sample of a few thousand
         objects. Old batches count as much as new ones, so centres move less with each batch. The medoid of a cluster
-        (the object nearest to its centre) is replaced if an object of the batch is nearer to the new centre.
+        (the member nearest to its centre) is replaced if it is no longer a member, or if a member in the batch is
+        nearer to the new centre.
         """
         numbers = self._check_parameters()
         refuse_lazy(X, "partial_fit takes one batch in memory; fit takes the whole collection")
@@ -343,9 +345,9 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
         sums = self.counts_[:, None] * self.cluster_centers_ + batch.sums
         centers = batch._replace(sums=sums, counts=self.counts_ + batch.counts).means(self.cluster_centers_)
         found, medoids = _assign(F, None, centers), self.embedding_.transform(self.medoids_)
-        nearer = found.squares < _squared_distances(np.asarray(medoids, dtype=np.float64), centers).diagonal()
+        squares, rows = _squared_distances(np.asarray(medoids, dtype=np.float64), centers), np.arange(len(centers))
+        nearer = found.squares < np.where(squares.argmin(axis=1) == rows, squares.diagonal(), np.inf)
         start, candidates = self.n_seen_, concatenate([self.medoids_, take(X, found.nearest)])
-        rows = np.arange(self.n_clusters_)
         self.medoids_ = take(candidates, np.where(nearer, rows + self.n_clusters_, rows))
         self.medoid_indices_ = np.where(nearer, found.nearest + start, self.medoid_indices_)
         self._keep(centers, found, self.counts_ + batch.counts, self.n_iter_ + 1, start + len(F))

@@ -43,7 +43,7 @@ def write_clusters(
     """Write one self-contained HTML page about the clusters of objects.
 
     The page shows the medoid of each cluster: for `similia.HDBSCAN`, the member nearest to the other members; for
-    `similia.KernelKMeans`, the object nearest to the centre. It also lists the parts that distinguish the members of
+    `similia.KernelKMeans`, the member nearest to the centre. It also lists the parts that distinguish the members of
     each cluster from all other clusters, such as substrings, subgraphs or stretches of time; the function
     `similia.explanations.explain_classes` finds these parts.
 
@@ -179,7 +179,7 @@ def _found(whole: Any, X: Any, seed: int) -> _Found:
         return _Found(whole, model, X, labels, away, embedding, "as many as there are dense regions", "medoid", medoid)
     distances = np.asarray(model.transform(X))
     chosen = "chosen by stability" if len(model.n_clusters_tried_) else "as requested"
-    medoid = "the object nearest to the centre of its cluster"
+    medoid = "the member nearest to the centre of its cluster"
     labels, away = distances.argmin(axis=1), distances.min(axis=1)
     return _Found(whole, model, X, labels, away, model.embedding_, chosen, "centre", medoid)
 
@@ -318,6 +318,6 @@ def _about_medoids(found: _Found, context: Context, shown: npt.NDArray[np.int64]
             "is_open": False,
         })  # fmt: skip
     more = f" The {_SHOWN} largest of {k} clusters." if k > _SHOWN else ""
-    nearest = "The object nearest to each centre" if found.middle == "centre" else "The medoid of each cluster"
+    nearest = "The member nearest to each centre" if found.middle == "centre" else "The medoid of each cluster"
     text = f"{nearest}, and the next {_NEAR}, with their distances from the {found.middle}.{more}"
     return Section("medoids", "Medoids and their nearest members", text=text, neighbourhoods=medoids)

@@ -453,7 +453,7 @@ class _Work:
     def _tiles(self, rows: Index, sizes: Index) -> Iterator[_Batch]:
         """Yield all pairs of two blocks of `rows`, and of a block with itself."""
         tile = (np.cumsum(sizes) // max(1, self.max_memory // (2 * _WEIGHT))).astype(np.int64)
-        blocks = np.split(rows, np.flatnonzero(np.diff(tile)) + 1)
+        blocks = np.split(rows, np.flatnonzero(np.diff(tile)) + 1) if len(rows) else []
         for i, block in enumerate(blocks):
             yield _Batch(block, rows[:0], block, block, every=True)
             for other in blocks[i + 1 :]:
