@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import warnings
 
@@ -560,3 +561,29 @@ def test_a_frequent_mistake_is_answered_in_one_sentence(name, tmp_path, monkeypa
     with pytest.raises((ValueError, TypeError, OSError, AttributeError)) as raised:
         mistake()
     assert str(raised.value) == sentence
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("column", "row", "sentence"),
+    [
+        ([1.5, None, 2.5], 1, "holds NaN or infinity, expected finite numbers; drop or impute that row"),
+        (["1.5", "east", "2"], 1, "holds 'east', expected numbers; drop the column, or encode it"),
+    ],
+)
+def test_an_error_about_a_data_frame_names_the_column(library, column, row, sentence):
+    frame = pytest.importorskip(library).DataFrame({"height": [1.0, 2.0, 3.0], "region": column})
+    with pytest.raises(BadValue, match=rf"^X\[{row}\], column 'region' {re.escape(sentence)}"):
+        check_vectors(frame)
+
+
+def test_missing_integers_and_dates_of_pandas_are_named_by_their_column():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "day": [datetime.date(2020, 1, 1)] * 2})
+    with pytest.raises(
+        BadValue, match=r"^X\[0\], column 'day' holds '2020-01-01', expected numbers; drop the column, or"
+    ):
+        check_vectors(frame)
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "n": pandas.array([1, None], dtype="Int64")})
+    with pytest.raises(BadValue, match=r"^X\[1\], column 'n' is missing, expected numbers; drop or impute that row$"):
+        check_vectors(frame)

@@ -167,3 +167,10 @@ def test_texts_whose_columns_have_no_names_lose_substrings():
     for label, parts in explain_classes(model, TEXTS).items():
         own = [text for text, topic in zip(TEXTS, model.predict(TEXTS), strict=True) if topic == label]
         assert all(sum(part.name in text for text in own) >= 2 for part in parts)
+
+
+def test_a_frame_of_several_rows_is_refused():
+    X = pd.DataFrame({"a": [0.0, 1.0, 5.0, 6.0], "b": [0.0, 1.0, 5.0, 6.0]})
+    model = sm.KernelSVC(sm.kernels.RBF(gamma=1.0)).fit(X, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"^x is a table of 4 rows, expected one object; give one row of it$"):
+        sm.explain(model, X)

@@ -554,7 +554,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
     if hasattr(X, "toarray"):
         found = f"is a sparse matrix of shape {X.shape}"
         raise BadValue(None, found, "a dense array", "call .toarray()", collection=name)
-    X = as_array(X, name)
+    given, X = X, as_array(X, name)
     if np.iscomplexobj(X):
         raise not_real(name)
     if X.dtype.kind in "mM":
@@ -566,7 +566,11 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
             rows = np.atleast_1d(X)
             row = next(i for i, row in enumerate(rows) if not all(map(_is_number, np.ravel(row).tolist())))
             raise BadValue(row, "holds a number too large for float64", "finite numbers", collection=name) from error
-        except ValueError as error:  # a string that is not a number; scikit-learn's checks want TypeErrors unchanged
+        except (TypeError, ValueError) as error:
+            if hasattr(given, "columns") and X.ndim == 2:
+                raise _not_a_number(given, X, name) from error
+            if isinstance(error, TypeError):  # scikit-learn's checks want it unchanged
+                raise
             found = next((value for value in X.ravel().tolist() if not _is_number(value)), X.dtype)
             remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
             raise BadValue(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
@@ -580,8 +584,18 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
         raise wrong_width(X.shape[1], n_features, by, name)
     finite = np.isfinite(X).all(axis=1)
     if not finite.all():
-        raise not_finite(int(np.argmin(finite)), name)
+        raise not_finite(int(np.argmin(finite)), name, given)
     return np.ascontiguousarray(X)
+
+
+def _not_a_number(frame: Any, X: npt.NDArray[Any], name: str) -> BadValue:
+    """Return an error that names the first entry of a data frame that is no number; `X` is its values."""
+    row, column = next((i, j) for j in range(X.shape[1]) for i in range(len(X)) if not _is_number(X[i, j]))
+    place, value = f"column {short(str(frame.columns[column]), 40)}", X[row, column]
+    if value is None or str(value) in ("<NA>", "NaT"):
+        return BadValue(row, "is missing", "numbers", "drop or impute that row", collection=name, place=place)
+    remedy = "drop the column, or encode it, for example with scikit-learn's OneHotEncoder in a ColumnTransformer"
+    return BadValue(row, f"holds {short(str(value), 80)}", "numbers", remedy, collection=name, place=place)
 
 
 def _is_number(value: Any) -> bool:
@@ -689,8 +703,14 @@ def wrong_width(found: int, expected: int, by: Any = None, name: str = "X", reme
     return BadValue(None, what, remedy=remedy, collection=name)
 
 
-def not_finite(row: int, name: str = "X") -> BadValue:
-    return BadValue(row, "holds NaN or infinity", "finite numbers", "drop or impute that row", collection=name)
+def not_finite(row: int, name: str = "X", given: Any = None) -> BadValue:
+    """Return an error about a row; if the vectors were `given` as a data frame, it names the column."""
+    place = ""
+    if hasattr(given, "columns"):
+        bad = ~np.isfinite(np.asarray(given[row : row + 1], dtype=np.float64)[0])
+        place = f"column {short(str(given.columns[int(np.argmax(bad))]), 40)}"
+    remedy = "drop or impute that row"
+    return BadValue(row, "holds NaN or infinity", "finite numbers", remedy, collection=name, place=place)
 
 
 def is_table(X: Any) -> bool:

@@ -153,6 +153,8 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
     except (TypeError, ValueError) as error:
         if isinstance(x, np.ndarray) and x.ndim == 2 and len(x) == 1:  # a table of one row
             return one_object(kernel, x[0], which)
+        if is_frame(x) and len(x) > 1:
+            raise ValueError(f"{which} is a table of {len(x)} rows, expected one object; give one row of it") from None
         message = error.about(which) if isinstance(error, BadItem) else str(error)
         kind = TypeError if isinstance(error, TypeError) else ValueError
         if isinstance(x, list | tuple) and len(x) > 1:

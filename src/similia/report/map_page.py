@@ -142,7 +142,8 @@ def _about(model: Any, kind: str, n_drawn: int, n: int, n_all: int) -> str:
     return (
         f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}. Trustworthiness {model.trustworthiness_:.2f} "
         f"(1 if all neighbours on the map are true neighbours), continuity {model.continuity_:.2f} (1 if all true "
-        f"neighbours are neighbours on the map); both are about 0.5 for random places.{drawings}"
+        f"neighbours are neighbours on the map); both are about 0.5 for random places (more if many distances are "
+        f"equal).{drawings}"
     )
 
 

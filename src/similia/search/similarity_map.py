@@ -102,12 +102,13 @@ class SimilarityMap(ComparesObjects, Transformer):
     embedding_ : ndarray of float64, shape (n, 2)
         Coordinates of the training objects.
     trustworthiness_ : float
-        Extent to which neighbours on the map are true neighbours: 1 if all of them are, about 0.5 for a random map. It
-        is the mean over at most 500 training objects (100 if there are 10,000 or more), each compared with all others.
+        Extent to which neighbours on the map are true neighbours: 1 if all of them are, about 0.5 for a random map
+        (more if many distances are equal, because equally distant objects are equally good neighbours). It is the mean
+        over at most 500 training objects (100 if there are 10,000 or more), each compared with all others.
         The 10 nearest count as neighbours, or fewer if there are fewer than 21 objects.
     continuity_ : float
-        Extent to which true neighbours are neighbours on the map: 1 if all of them are, about 0.5 for a random map. It
-        is measured on the same objects as `trustworthiness_`.
+        Extent to which true neighbours are neighbours on the map: 1 if all of them are, about 0.5 for a random map
+        (more if many distances are equal). It is measured on the same objects as `trustworthiness_`.
     explained_ : ndarray of float64, shape (2,)
         For a kernel, the share of the variance of the vectors that each axis of the landmark map explains. For a
         distance, each axis belongs to one of the two largest eigenvalues of multidimensional scaling, and its share is
@@ -344,8 +345,9 @@ def neighbourhoods_kept(
     Notes
     -----
     The rank of an object is 1 plus the number of objects that are nearer, so equally distant objects share a rank, and
-    their order on the map does not matter. Without ties, the trustworthiness is that of
-    ``sklearn.manifold.trustworthiness``. With two objects or fewer, both values are 1.
+    their order on the map does not matter. If many distances are equal, a random map has more than 0.5.
+    Without ties, the trustworthiness is that of ``sklearn.manifold.trustworthiness``. With two objects or fewer, both
+    values are 1.
     """
     rows = np.arange(len(points)) if rows is None else rows
     gaps = points[rows][:, None, :] - points[None, :, :]
