@@ -174,3 +174,11 @@ def test_a_frame_of_several_rows_is_refused():
     model = sm.KernelSVC(sm.kernels.RBF(gamma=1.0)).fit(X, [0, 0, 1, 1])
     with pytest.raises(ValueError, match=r"^x is a table of 4 rows, expected one object; give one row of it$"):
         sm.explain(model, X)
+
+
+def test_rows_of_a_frame_for_a_model_fitted_to_an_array():
+    X = pd.DataFrame(VALUES, columns=NAMES)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(VALUES, LABELS)
+    of_row, of_array = sm.explain(model, X.iloc[0]), sm.explain(model, VALUES[0])
+    assert of_row.value == of_array.value
+    assert {part.name.split(" = ")[0] for part in of_row.parts} == {*NAMES, "intercept"}

@@ -82,7 +82,7 @@ from similia.learn.vote import VoteRegressor
 from similia.objects import GraphToSets, SeriesToSets, take
 from similia.objects.sequences import Batch
 from similia.objects.series import SeriesBatch
-from similia.objects.tables import is_frame
+from similia.objects.tables import is_frame, to_array
 from similia.pipelines import members_of, parts_of, steps_of
 from similia.similarity import (
     Distance,
@@ -267,6 +267,8 @@ def of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool
     Without `leave_out`, no places of x are left out.
     """
     x = _row(x, naming)
+    if is_frame(x) and hasattr(steps[0], "n_features_in_") and not hasattr(steps[0], "feature_names_in_"):
+        x = to_array(x)  # as `AutoClassifier` gives its pipelines
     try:
         found = _in_parts(steps, x, naming, top, leave_out)
     except NoParts as error:
