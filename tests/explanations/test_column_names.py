@@ -156,7 +156,7 @@ def test_classes_of_vectors_are_like_the_same_landmarks():
     expected = (K * model.pair_coef_[0]).mean(axis=0) * sign
     told = {part.name: part.contribution for part in found[model.classes_[1]]}
     assert told == pytest.approx(
-        {f"like support no. {i}": a for i, a in zip(model.support_, expected, strict=True) if a > 0}
+        {f"like training object no. {i}": a for i, a in zip(model.support_, expected, strict=True) if a > 0}
     )
 
 

@@ -123,9 +123,11 @@ def test_a_sum_splits_by_part_and_a_part_without_features_by_training_object():
     expected = {f"MinMax: {f}": value for f, value in shares(x, STRINGS, 2 * alpha, one).items()}
     expected |= {f"Intersection: {f}": value for f, value in shares(x, STRINGS, alpha / 2, two).items()}
     found = explain(model, x, top=ALL)
-    features = {name: value for name, value in by_name(found).items() if " like training " not in name}
+    features = {name: value for name, value in by_name(found).items() if " like training object " not in name}
     assert features == pytest.approx(expected, abs=1e-12)
-    others = [part for part in found.parts if part.name.startswith("DistanceRBF: ") and " like training " in part.name]
+    others = [
+        part for part in found.parts if part.name.startswith("DistanceRBF: ") and " like training object " in part.name
+    ]
     assert len(others) == len(STRINGS)
     assert sum(part.contribution for part in others) == pytest.approx(float(3 * alpha @ edits([x], STRINGS)[0]))
     check_sums(found)
@@ -199,7 +201,7 @@ def test_parts_of_composed_kernels_are_the_decision(kernel):
         found = explain(model, x, top=ALL)
         assert found.value == pytest.approx(abs(float(model.decision_function([x])[0])), abs=1e-12)
         check_sums(found, rounding=1e-12)
-        assert not any("like support" in part.name for part in found.parts)
+        assert not any("like training object" in part.name for part in found.parts)
 
 
 GRAPH_KERNELS = [
@@ -312,7 +314,7 @@ def test_molecules_without_atoms_or_common_features_have_no_parts():
         found = explain(model, text)
         assert (found.value, found.parts, found.groups) == (0.0, [], [])
     product = sm.KernelRidge(Product([Morgan(), Morgan(radius=1)])).fit(SMILES, np.arange(float(len(SMILES))))
-    assert any(part.name.endswith(" like training 'CCO'") for part in explain(product, "CCC", top=ALL).parts)
+    assert any(part.name.endswith(" like training object 'CCO'") for part in explain(product, "CCC", top=ALL).parts)
 
 
 # real sets

@@ -132,7 +132,7 @@ def test_the_best_class_is_explained_against_the_second():
 def test_a_machine_on_objects_is_explained_by_features_or_support_vectors(promoters):
     X, y = promoters
     rbf = kernels.DistanceRBF(distances.Levenshtein(), 0.001)
-    for kernel, name in ((kernels.Spectrum(k=3, normalize=True), "aaa"), (rbf, "like support")):
+    for kernel, name in ((kernels.Spectrum(k=3, normalize=True), "aaa"), (rbf, "like training object")):
         model = sm.learn.kernel_machines.KernelSVC(kernel, C=10.0).fit(X, y)
         found = explain(model, X[0])
         assert found.value == pytest.approx(abs(model.decision_function(X[:1])[0]))

@@ -734,7 +734,7 @@ def test_regression_is_tuned_scaled_and_explained():
         assert abs(found.unexplained) < 1e-6
         assert sm.explain(scaled, "aab", "ab").value == 3.0  # the kernel: a twice with a, b with b
     by_objects = sm.KernelRidge(DistanceRBF(Levenshtein(), 0.1)).fit(X, y)
-    assert "like training" in sm.explain(by_objects, "aab").parts[0].name
+    assert "like training object" in sm.explain(by_objects, "aab").parts[0].name
 
 
 def test_regression_of_a_bag_is_that_of_its_objects():

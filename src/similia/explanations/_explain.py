@@ -461,11 +461,11 @@ def _rows(X: Any) -> Any:
 
 def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation:
     """Explain the prediction of a kernel machine by its support vectors, or by the features of its kernel."""
-    kernel, given, what = machine.kernel_, X, "support"
+    kernel, given = machine.kernel_, X
     if isinstance(machine, KernelRidge):
-        objects, numbers, what = machine.objects_, np.arange(len(machine.dual_coef_)), "training"
+        objects, numbers = machine.objects_, np.arange(len(machine.dual_coef_))
     elif isinstance(machine, GaussianProcess):
-        objects, numbers, what = machine.objects_, machine.indices_, "training"
+        objects, numbers = machine.objects_, machine.indices_
     elif isinstance(machine, HeatSVC):  # keeps its support vectors on the sphere
         objects, numbers = machine.support_vectors_, machine.support_
         X = to_hypersphere(as_rows(X), kernel.mapping, zero_rows=kernel.zero_rows)
@@ -495,7 +495,7 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
         intercept = float(getattr(machine, "intercept_", 0.0)) or None
         value, kind, title = float(machine.predict(given)[0]), "prediction", decisions.PREDICTED
         note = _doubt(machine, given) if isinstance(machine, GaussianProcessRegressor) else ""
-    found = sum_parts(kernel, X, objects, alpha, naming, what, numbers)
+    found = sum_parts(kernel, X, objects, alpha, naming, "training object", numbers)
     title = f"{kind} of {name_of(machine)}, {title}"
     return explained(value, kind, found, top, title, (view_of(X, naming), None), note=note, intercept=intercept)
 
