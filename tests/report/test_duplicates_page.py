@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein as RapidLevenshtein
+from sklearn.feature_extraction.text import CountVectorizer
 from typer.testing import CliRunner
 
 from samples.report import HOSTILE, Opened, Page, graphs, series, sets, vectors
 from similia.cli.app import app
 from similia.distances import DTW, Levenshtein, ModifiedHausdorff
-from similia.kernels import MinMax, Spectrum, WeisfeilerLehman
+from similia.kernels import Cosine, MinMax, Spectrum, WeisfeilerLehman
 from similia.report import write_duplicates
 from similia.report.duplicates_page import _aligned
 from similia.search import near_duplicates
@@ -126,6 +127,17 @@ def test_alignments_spell_both_strings_and_mark_as_many_edits_as_there_are(a: st
     assert all(x == y for line in lines for (x, different), (y, _) in zip(*line, strict=True) if not different)
 
 
+def test_texts_are_shown_in_place_of_their_vectors(tmp_path: Path) -> None:
+    vectors = CountVectorizer().fit_transform(TEXTS).astype(float)
+    found = near_duplicates(vectors, Cosine("projection"), 0.7)
+    page = Page(write_duplicates(found, vectors, tmp_path / "d.html", shown=TEXTS))
+    assert "similarity 1: object 3 and object 4" in page.text  # equal vectors, but the texts differ
+    assert "<mark>!</mark>" in page.text
+    assert {shown["t"] for shown in page.payload["objects"]} <= {*TEXTS}
+    with pytest.raises(ValueError, match=r"X cannot be read as a table .*; give what near_duplicates searched"):
+        write_duplicates(found, TEXTS, tmp_path / "other.html")
+
+
 def test_names_of_a_series_are_in_its_order_whatever_its_labels(tmp_path: Path) -> None:
     X, names = ["abcd", "abce", "x"], pd.Series(["one", "two", "three"], index=[2, 1, 0])
     page = Page(write_duplicates(near_duplicates(X, Levenshtein(), 1), X, tmp_path / "d.html", names=names))
@@ -138,6 +150,8 @@ def test_names_of_a_series_are_in_its_order_whatever_its_labels(tmp_path: Path) 
         ({"found": [(0, 1)]}, ValueError, "near_duplicates"),
         ({"X": TEXTS[:3]}, ValueError, "has 3 objects"),
         ({"names": ["a"]}, ValueError, "one name per object"),
+        ({"shown": TEXTS[:3]}, ValueError, "shown has 3 objects, expected the 7 in which"),
+        ({"X": [1.5] * 7}, TypeError, "give what near_duplicates searched, .* shows other objects with shown="),
         ({"n_checked": 0}, ValueError, "n_checked"),
     ],
 )

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import base64
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import similia as sm
 from samples.report import HOSTILE, Opened, Page, graphs, series
 from similia.cli.app import app
+from similia.objects.transformers import FromColumn
 from similia.report import write_map
 
 KERNEL = sm.kernels.Spectrum(k=2, normalize=True)
 PLACES = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5]])
+TEXTS = ["cats like mats", "dogs like mats", "cats like dogs", "stocks fell", "bonds fell", "stocks and bonds"]
+KINDS = ["pets", "pets", "pets", "money", "money", "money"]
 WORDS = ["AAAAC", "AACCC", "GGGGT", "GGTTT", "ACGTA"]
 
 
@@ -67,6 +75,39 @@ def test_without_points_the_map_places_the_objects(fitted: Any, tmp_path: Path) 
     unfitted = Page(write_map(sm.SimilarityMap(KERNEL, random_state=0), WORDS, path=tmp_path / "c.html"))
     np.testing.assert_array_equal(coordinates(one), coordinates(other))
     np.testing.assert_array_equal(coordinates(unfitted), coordinates(other))
+
+
+@pytest.mark.parametrize("fitted_before", [True, False])
+def test_a_pipeline_shows_the_objects_that_it_takes(tmp_path: Path, fitted_before: bool) -> None:
+    words, placed = TfidfVectorizer(), sm.SimilarityMap(sm.kernels.Cosine("projection"), random_state=0)
+    vectors = words.fit_transform(TEXTS)
+    expected = Page(write_map(placed, vectors, KINDS, tmp_path / "vectors.html"))
+    model = make_pipeline(TfidfVectorizer(), placed)
+    model = model.fit(TEXTS) if fitted_before else model
+    page = Page(write_map(model, TEXTS, KINDS, tmp_path / "texts.html"))
+    assert [shown["t"] for shown in page.payload["objects"]] == TEXTS
+    np.testing.assert_array_equal(coordinates(page), coordinates(expected))
+    assert codes(page) == codes(expected)
+    assert "6 strings, by Cosine(mapping='projection') after TfidfVectorizer. Trustworthiness" in unescape(page.text)
+    few = Page(write_map(model.fit(TEXTS), TEXTS, path=tmp_path / "few.html", max_objects=3))
+    assert [shown["t"] for shown in few.payload["objects"]] == [TEXTS[i] for i in few.payload["rows"]]
+
+
+def test_a_pipeline_draws_what_its_first_step_compares(tmp_path: Path) -> None:
+    X = series()[0]
+    model = make_pipeline(sm.D2KE(sm.distances.DTW(), 5, random_state=0), sm.SimilarityMap(sm.kernels.RBF(1.0)))
+    page = Page(write_map(model.set_output(transform="pandas").fit(X), X, path=tmp_path / "m.html"))
+    assert all("c" in shown for shown in page.payload["objects"])
+    assert "time series, by RBF(gamma=1.0) after D2KE." in page.text
+
+
+def test_a_pipeline_takes_the_rows_of_a_table(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"height": [1.5, 1.6, 1.9, 2.0], "city": ["Ulm", "Ulm", "Bonn", "Bonn"]})
+    columns = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    page = Page(
+        write_map(make_pipeline(columns, sm.SimilarityMap(sm.kernels.RBF(1.0))), frame, path=tmp_path / "m.html")
+    )
+    assert [shown["t"] for shown in page.payload["objects"]] == [str(row) for row in frame.to_numpy().tolist()]
 
 
 def test_names_of_a_series_are_in_its_order_whatever_its_labels(fitted: Any, tmp_path: Path) -> None:
@@ -172,10 +213,11 @@ def test_bad_input_is_refused_at_once(fitted: Any, tmp_path: Path) -> None:
             write_map(fitted, WORDS, path=tmp_path / "m.html", **options)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"X is a Dask collection, and the page holds its objects; give X\.compute\(\)"):
         write_map(fitted, pytest.importorskip("dask.bag").from_sequence(WORDS), path=tmp_path / "map.html")
-    with pytest.raises(ValueError, match=r"model must be a similia\.SimilarityMap, got Nystroem"):
+    with pytest.raises(ValueError, match=r"model must be a similia\.SimilarityMap, or a pipeline .*, got Nystroem"):
         write_map(sm.Nystroem(KERNEL), WORDS, path=tmp_path / "m.html")
-    with pytest.raises(ValueError, match=r"model must be a similia\.SimilarityMap, got KernelKMeans"):
-        write_map(sm.KernelKMeans(KERNEL, n_clusters=2).fit(WORDS), WORDS, path=tmp_path / "m.html")
+    grouped = make_pipeline(FromColumn(), sm.KernelKMeans(KERNEL, n_clusters=2)).fit(WORDS)
+    with pytest.raises(ValueError, match=r"or a pipeline that ends in one, got FromColumn → KernelKMeans"):
+        write_map(grouped, WORDS, path=tmp_path / "m.html")
     with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
         write_map(fitted, WORDS, path=tmp_path / "nowhere" / "m.html")
     assert [*tmp_path.iterdir()] == []

@@ -17,12 +17,13 @@ from sklearn.pipeline import Pipeline
 from similia import pipelines
 from similia.core.estimators import Transformer, check_fitted
 from similia.core.text import short
+from similia.core.validation import BadParameter
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.d2ke import Representatives
 from similia.learn.d2ke_search import D2KESearch
 from similia.objects import n_objects, take
 from similia.objects.transformers import FromColumn
-from similia.pipelines import chosen
+from similia.pipelines import chosen, steps_of
 from similia.similarity import Metric, decided, refuse_class
 
 _FALLBACK = 300  # number of landmarks, or of objects to compare with, for a model without vectors
@@ -109,6 +110,16 @@ def fitted(model: Any) -> bool:
     except (NotFittedError, TypeError):
         return False
     return True
+
+
+def ending_in(model: Any, *kinds: type) -> list[Any]:
+    """Return the steps of a model or pipeline; raise unless the last step is of one of the `kinds`."""
+    steps = steps_of(model)
+    if not steps or not isinstance(steps[-1], kinds):
+        expected = " or ".join(f"similia.{kind.__name__}" for kind in kinds)
+        got = " → ".join(type(step).__name__ for step in steps) or "a pipeline without steps"
+        raise BadParameter("model", f"a {expected}, or a pipeline that ends in one", got)
+    return steps
 
 
 def check_model(model: Any) -> None:

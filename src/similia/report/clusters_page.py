@@ -16,13 +16,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from similia.core.estimators import check_fitted
 from similia.core.text import counted, number
-from similia.core.validation import BadParameter, check_labels, check_positive_int
+from similia.core.validation import check_labels, check_positive_int
 from similia.explanations import SharedPart, explain_classes
 from similia.learn.clusters import KernelKMeans
 from similia.objects.sequences import at_least_one, item
 from similia.pipelines import steps_of
 from similia.report._context import Context, checked_names, described, for_page, look_at, named, quietly, refuse_path
-from similia.report._model import Embedded, parts_of, sampled, taken
+from similia.report._model import Embedded, ending_in, parts_of, sampled, taken
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import mark
 from similia.report.page import about_map, explained, object_on_page
@@ -103,10 +103,7 @@ def write_clusters(
     """
     refuse_path(y, "y")
     place = text_destination(path)
-    *before, clusters = steps_of(model)
-    if not isinstance(clusters, KernelKMeans | HDBSCAN):
-        got = " → ".join(type(step).__name__ for step in (*before, clusters))
-        raise BadParameter("model", "a similia.KernelKMeans or similia.HDBSCAN, or a pipeline that ends in one", got)
+    *before, clusters = ending_in(model, KernelKMeans, HDBSCAN)
     check_fitted(clusters)
     check_positive_int(max_objects, "max_objects", minimum=2)
     n = at_least_one(X)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from similia.core.estimators import is_lazy
 from similia.core.text import counted, number
-from similia.core.validation import BadParameter, BadValue, check_positive_int, generator
+from similia.core.validation import BadItem, BadParameter, BadValue, check_positive_int, generator
 from similia.objects import n_objects, take
 from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
@@ -45,7 +45,7 @@ _NAMED = {"insert": True, "delete": True, "replace": True, "equal": False}
 
 def write_duplicates(
     found: Duplicates, X: Any, path: str | os.PathLike[str] | TextIO = "duplicates.html", *,
-    title: str | None = None, names: Any = None, n_checked: int = 100, random_state: int = 0,
+    title: str | None = None, names: Any = None, n_checked: int = 100, random_state: int = 0, shown: Any = None,
 ) -> Any:  # fmt: skip
     """Write one self-contained HTML page about near-duplicates.
 
@@ -68,6 +68,8 @@ def write_duplicates(
         ``found.method`` is "exact", all pairs were compared already, and no objects are checked.
     random_state : int, default=0
         Seed of the random samples of objects and pairs.
+    shown : collection of n objects, optional
+        What the page shows in place of the objects of `X`, such as the texts whose vectors `X` holds.
 
     Returns
     -------
@@ -79,8 +81,8 @@ def write_duplicates(
     TypeError
         If `path` is neither a path nor a file that is open for text.
     ValueError
-        If `found` is not a `Duplicates`, or if the length of `X` or of a sequence `names` is not that of the collection
-        that `near_duplicates` searched. The length of a source or Dask collection is not checked.
+        If `found` is not a `Duplicates`, or if the length of `X`, `shown` or a sequence `names` is not that of the
+        collection that `near_duplicates` searched. The length of a source or Dask collection is not checked.
 
     Examples
     --------
@@ -100,14 +102,25 @@ def write_duplicates(
     check_positive_int(n_checked, "n_checked")
     metric = metric_from(found.similarity, "similarity")
     n, elsewhere = len(found.groups), isinstance(X, Source) or is_lazy(X)
-    objects: Any = as_parts(X) if elsewhere else metric.as_objects(X)
-    if not elsewhere and n_objects(objects) != n:
-        raise BadValue(None, f"has {n_objects(objects)} objects", f"the {n} in which near-duplicates were looked for")
+    objects: Any = as_parts(X) if elsewhere else _as_searched(X, metric)
+    for name, given in (("X", None if elsewhere else objects), ("shown", shown)):
+        if given is not None and n_objects(given) != n:
+            expected = f"the {n} in which near-duplicates were looked for"
+            raise BadValue(None, f"has {n_objects(given)} objects", expected, collection=name)
     if not isinstance(names, Mapping):
         names = checked_names(names, n)
-    text = _page(_Shown(found, metric, objects, names, random_state), title, n_checked)
+    text = _page(_Shown(found, metric, objects, names, random_state, shown), title, n_checked)
     write_text(text, place)
     return place
+
+
+def _as_searched(X: Any, metric: Metric) -> Any:
+    """Return `X` in the layout of `metric`; raise if it holds other objects, such as the texts in place of vectors."""
+    try:
+        return metric.as_objects(X)
+    except BadItem as error:
+        remedy = "give what near_duplicates searched, such as vectors; the page shows other objects with shown="
+        raise error.changed(remedy=remedy) from error.__cause__
 
 
 class _Group(NamedTuple):
@@ -129,8 +142,8 @@ class _Pairs(Section):
 class _Shown:
     """The near-duplicates, and the objects of which the page shows something."""
 
-    def __init__(self, found: Duplicates, metric: Metric, X: Any, names: Any, seed: int) -> None:
-        self.found, self.metric, self.X, self.names, self.seed = found, metric, X, names, seed
+    def __init__(self, found: Duplicates, metric: Metric, X: Any, names: Any, seed: int, others: Any) -> None:
+        self.found, self.metric, self.X, self.names, self.seed, self.others = found, metric, X, names, seed, others
         self.order = np.argsort(-found.values if metric.is_kernel else found.values, kind="stable")
         self.kept, self.sizes = np.unique(found.groups, return_counts=True)
         self.examples: list[Index] = []
@@ -142,10 +155,13 @@ class _Shown:
         rows = [found.pairs[e].ravel() for e in self.examples]
         rows += [np.append(group.members, group.kept) for group in self.groups]
         self.rows: Index = np.unique(np.concatenate([*rows, np.zeros(1, np.int64)])).astype(np.int64)
-        self.seen: Seen = look_at(self._taken(self.rows))
+        self.seen: Seen = self._look_at(self.rows)
 
     def _taken(self, rows: Index) -> Any:
         return self.metric.as_objects(self.X.take(rows)) if isinstance(self.X, Source) else take(self.X, rows)
+
+    def _look_at(self, rows: Index) -> Seen:
+        return look_at(self._taken(rows) if self.others is None else take(self.others, rows))
 
     def _candidates(self) -> list[Index]:
         """Return the numbers of pairs from which examples are chosen: the most similar, middle and least similar."""
@@ -159,7 +175,7 @@ class _Shown:
         pairs = self.found.pairs[numbers]
         if differ and len(numbers):
             rows, places = np.unique(pairs, return_inverse=True)
-            alike = look_at(self._taken(rows)).groups[places.reshape(pairs.shape)]
+            alike = self._look_at(rows).groups[places.reshape(pairs.shape)]
             numbers = numbers[alike[:, 0] != alike[:, 1]]
         _, first = np.unique(self.found.groups[self.found.pairs[numbers, 0]], return_index=True)
         return numbers[np.sort(first)][:_PAIRS]

@@ -19,7 +19,7 @@ from similia.core.validation import BadParameter, check_labels, check_positive_i
 from similia.learn.targets import as_numbers
 from similia.objects.sequences import at_least_one
 from similia.report._context import TEXTS, checked_names, for_page, look_at, refuse_path
-from similia.report._model import fitted, sampled, taken
+from similia.report._model import ending_in, fitted, parts_of, sampled, taken
 from similia.report._render import legible, page
 from similia.search.similarity_map import SimilarityMap
 from similia.similarity import metric_from, without_addresses
@@ -39,10 +39,12 @@ def write_map(
 
     Parameters
     ----------
-    model : SimilarityMap
-        The map. If it is not fitted, a copy of it is fitted to the objects on the page.
+    model : SimilarityMap or pipeline
+        The map, or a pipeline that ends in one, such as a vectorizer of scikit-learn and a map of its vectors. If it is
+        not fitted, a copy of it is fitted to the objects on the page. The page shows the objects that the pipeline
+        takes, such as texts.
     X : collection of n objects
-        Objects in any form that the similarity of the map accepts.
+        Objects in any form that the similarity of the map, or the first step of the pipeline, accepts.
     color : array-like of n labels or numbers, optional
         Labels or numbers that the colours show. Booleans, text, and integers with at most 20 different values are
         classes; other numbers are shown on a colour scale. There is one exception: if every text is a number, such as
@@ -77,8 +79,8 @@ def write_map(
     Raises
     ------
     ValueError
-        If `model` is not a `SimilarityMap`, if there are no objects, or if the length of `color`, `names` or `points`
-        is not that of `X`.
+        If `model` neither is nor ends in a `SimilarityMap`, if there are no objects, or if the length of `color`,
+        `names` or `points` is not that of `X`.
     TypeError
         If `X` is a Dask collection: a page holds objects in memory.
     FileNotFoundError
@@ -98,8 +100,7 @@ def write_map(
     """
     refuse_path(color, "color")
     place = text_destination(path)
-    if not isinstance(model, SimilarityMap):
-        raise BadParameter("model", "a similia.SimilarityMap", type(model).__name__)
+    *before, placed = ending_in(model, SimilarityMap)
     refuse_lazy(X, "the page holds its objects; give X.compute() or, if it is too large, a random sample of it")
     check_positive_int(max_objects, "max_objects", minimum=2)
     check_positive_int(max_drawings, "max_drawings", minimum=0)
@@ -108,16 +109,18 @@ def write_map(
     names = checked_names(names, n)
     rng = np.random.default_rng(random_state)
     chosen = sampled(X, max_objects, rng)
-    X = metric_from(model.similarity, "similarity").as_objects(taken(X, chosen))
+    X = taken(X, chosen)
+    if not before:
+        X = metric_from(placed.similarity, "similarity").as_objects(X)
     places = None if points is None else np.asarray(points, dtype=np.float64)
     if places is not None and (places.shape != (n, 2) or not np.isfinite(places).all()):
         raise BadParameter("points", f"finite numbers of shape ({n}, 2)", f"shape {places.shape}")
     if not fitted(model):
-        model = clone(model).fit(X)
-        found = model.embedding_
+        *before, placed = ending_in(clone(model).fit(X), SimilarityMap)
+        found = placed.embedding_
     else:
-        found = model.transform(X) if places is None else places[chosen]
-    seen = look_at(X)
+        found = np.asarray(model.transform(X)) if places is None else places[chosen]
+    seen = look_at(X, parts_of(model))
     drawn = np.zeros(len(chosen), dtype=bool)
     drawn[rng.permutation(len(chosen))[:max_drawings]] = True
     data: dict[str, Any] = {
@@ -128,22 +131,26 @@ def write_map(
     data |= _colored(None if labels is None else labels[chosen], len(chosen))
     text = page(
         "map", title=title or f"Map of {seen.kind}", count=len(chosen), data=data,
-        about=_about(model, seen.kind, int(drawn.sum()), len(chosen), n),
+        about=_about(before, placed, seen.kind, int(drawn.sum()), len(chosen), n),
     )  # fmt: skip
     write_text(text, place)
     return place
 
 
-def _about(model: Any, kind: str, n_drawn: int, n: int, n_all: int) -> str:
-    """Return sentences on the similarity, on how far neighbours on the map can be trusted, and on what is left out."""
+def _about(before: list[Any], model: Any, kind: str, n_drawn: int, n: int, n_all: int) -> str:
+    """Return sentences on the similarity, on how far neighbours on the map can be trusted, and on what is left out.
+
+    `before` holds the steps of the pipeline before the map `model`.
+    """
     sample = f", drawn at random of {n_all:,}" if n < n_all else ""
     some = n_drawn < n and kind not in TEXTS
     drawings = f" The page holds drawings of {n_drawn:,} of them, chosen at random." if some else ""
+    after = f" after {' → '.join(type(step).__name__ for step in before)}" if before else ""
     return (
-        f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}. Trustworthiness {model.trustworthiness_:.2f} "
-        f"(1 if all neighbours on the map are true neighbours), continuity {model.continuity_:.2f} (1 if all true "
-        f"neighbours are neighbours on the map); both are about 0.5 for random places (more if many distances are "
-        f"equal).{drawings}"
+        f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}{after}. "
+        f"Trustworthiness {model.trustworthiness_:.2f} (1 if all neighbours on the map are true neighbours), "
+        f"continuity {model.continuity_:.2f} (1 if all true neighbours are neighbours on the map); both are about 0.5 "
+        f"for random places (more if many distances are equal).{drawings}"
     )
 
 
