@@ -577,6 +577,35 @@ def test_an_error_about_a_data_frame_names_the_column(library, column, row, sent
         check_vectors(frame)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "read",
+    [check_vectors, kernels.RBF(1.0), kernels.Cosine(), sm.LevelEncoder(64).fit, sm.ITQ(8).fit],
+    ids=["vectors", "RBF", "Cosine", "LevelEncoder", "ITQ"],
+)
+def test_dates_beside_numbers_are_no_numbers(library, read):
+    day = datetime.date(2020, 1, 1)
+    frame = pytest.importorskip(library).DataFrame({"a": [1.0, 2.0], "day": [day, day], "last": [0.5, 1.0]})
+    sentence = "X[0], column 'day' holds '2020-01-01', expected numbers; drop the column, or encode it, for example "
+    with pytest.raises((ValueError, TypeError)) as raised:
+        read(frame)
+    if library == "polars" or read is check_vectors:
+        assert str(raised.value) == sentence + "with scikit-learn's OneHotEncoder in a ColumnTransformer"
+
+
+def test_times_of_polars_are_refused_wherever_they_are():
+    polars = pytest.importorskip("polars")
+    for values, sentence in (
+        ([None, datetime.time(1)], r"X\[0\], column 't' is missing"),
+        ([datetime.timedelta(1), None], r"X\[0\], column 't' holds '1 day, 0:00:00'"),
+        ([datetime.datetime(2020, 1, 1)] * 2, r"X\[0\], column 't' holds '2020-01-01 00:00:00'"),
+    ):
+        for frame in (polars.DataFrame({"t": values}), polars.DataFrame({"t": values, "x": [1, 2]})):
+            with pytest.raises(BadValue, match=sentence):
+                check_vectors(frame)
+    check_vectors(polars.DataFrame({"x": [1, 2], "y": [0.5, 1.0]}))
+
+
 def test_missing_integers_and_dates_of_pandas_are_named_by_their_column():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "day": [datetime.date(2020, 1, 1)] * 2})

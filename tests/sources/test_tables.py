@@ -152,8 +152,10 @@ def test_the_only_column_of_text_is_taken_and_named(tmp_path):
         assert open_stream(path, label="species").told == found.told
         assert refused(path) == (
             f"{path.name} has no column 'text' and 2 columns of text: 'sequence', 'species'; name the one with the "
-            "objects (text= or --text)"
+            "objects (text= or --text), or the columns of numbers that are the objects (values= or --values)"
         )
+    for path in both(tmp_path, {"sequence": ["AC", "GT"], "species": ["a", "b"]}):
+        assert refused(path).endswith("'species'; name the one with the objects (text= or --text)")
     for path in both(tmp_path, {"text": ["a", "b"], "sequence": ["AC", "GT"]}):  # the usual name goes first
         assert (read_objects(path).objects.tolist(), read_objects(path).told) == (["a", "b"], None)
     for path in both(tmp_path, {"SMILES": ["C", "CC"]}):

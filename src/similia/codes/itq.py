@@ -35,12 +35,12 @@ from similia.core.products import row_product
 from similia.core.state import array, count, state
 from similia.core.validation import (
     BadValue,
+    as_array,
     check_n_bits,
     check_positive,
     check_positive_int,
     check_vectors,
     generator,
-    unmasked,
     wrong_width,
 )
 from similia.objects import take
@@ -271,7 +271,7 @@ def _as_matrix(X: Any, n_features: int | None = None, by: Any = None) -> npt.NDA
 
     This does not look for NaN and infinity: `check_rows` does so later, block by block.
     """
-    matrix = X if hasattr(X, "toarray") else np.asarray(unmasked(X))
+    matrix = X if hasattr(X, "toarray") else as_array(X)
     if hasattr(X, "toarray") or matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "fiu":
         return check_vectors(X, "X", n_features, by)
     if n_features is not None and matrix.shape[1] != n_features:

@@ -77,6 +77,7 @@ from similia.core.validation import (
     not_2d,
     not_dates,
     not_real,
+    refuse_dates,
     rows_in_blocks,
     unmasked,
 )
@@ -452,6 +453,7 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
     if hasattr(X, "toarray"):
         check_vectors(X)
     try:
+        refuse_dates(X)
         values = np.asarray(unmasked(X))
         if values.dtype.kind == "c":
             raise not_real()

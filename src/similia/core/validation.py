@@ -528,9 +528,17 @@ def unmasked(X: Any, name: str = "X") -> Any:
     return X
 
 
+def refuse_dates(X: Any, name: str = "X") -> None:
+    """Raise if `X` is a polars frame with a column of dates or times, which numpy would read as numbers."""
+    for j, dtype in enumerate(X.dtypes if is_table(X) and hasattr(X, "dtypes") else ()):
+        if hasattr(dtype, "is_temporal") and dtype.is_temporal() and len(X):
+            raise _not_a_number(X[:, [j]], np.array(X[:, [j]].rows(), dtype=object), name)
+
+
 def as_array(X: Any, name: str = "X") -> npt.NDArray:
-    """Return `X` as an array; raise if it holds masked entries, or rows of different shapes."""
+    """Return `X` as an array; raise if it holds masked entries, dates beside numbers, or rows of different shapes."""
     X = unmasked(X, name)
+    refuse_dates(X, name)
     try:
         return np.asarray(X)
     except ValueError:

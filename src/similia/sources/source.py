@@ -292,9 +292,9 @@ def choose(
     if texts:
         some = ", ".join(map(called, texts[:8])) + (" and more" if len(texts) > 8 else "")
         none = f"has no column {_TEXT!r}" if reading.header else "has no names of columns"
-        raise BadFile(
-            path, f"{none} and {len(texts)} columns of text: {some}; name the one with the objects (text= or --text)"
-        )
+        remedy = "name the one with the objects (text= or --text)"
+        remedy += ", or the columns of numbers that are the objects (values= or --values)" if numeric else ""
+        raise BadFile(path, f"{none} and {len(texts)} columns of text: {some}; {remedy}")
     raise _no_column(path, _TEXT, header, reading.header)
 
 
