@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import dask.array
@@ -308,6 +309,23 @@ def test_fewer_different_objects_than_clusters():
         model = sm.KernelKMeans(SPECTRUM, 3, random_state=0).fit(X)
     assert model.inertia_ == pytest.approx(0, abs=1e-12)
     assert len(set(model.labels_)) == 2
+
+
+@pytest.mark.parametrize("max_memory", [2**30, 100], ids=["vectors kept", "computed again"])
+@pytest.mark.parametrize("n_strangers", [4, 9])
+def test_fit_warns_of_objects_that_share_nothing_with_the_landmarks_as_transform_does(n_strangers, max_memory):
+    X = ["abab", "abba", "baba", "bbaa"] * 2 + [letter * 4 for letter in "cdefghijk"[:n_strangers]]
+    model = sm.KernelKMeans(SPECTRUM, 2, n_landmarks=1, random_state=1)
+    with warnings.catch_warnings(record=True) as of_fit, sm.config(max_memory=max_memory):
+        warnings.simplefilter("always")
+        model.fit(X)
+    assert model.embedding_.landmark_indices_[0] < 8  # one of the strings of a and b
+    with warnings.catch_warnings(record=True) as of_transform:
+        warnings.simplefilter("always")
+        model.transform(X)
+    assert {str(one.message) for one in of_fit} == {str(one.message) for one in of_transform}
+    said = ["9 of 17 objects have similarity 0 to all landmarks"] if n_strangers == 9 else []
+    assert [str(one.message).split(" and get")[0] for one in of_transform] == said
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,8 @@ class KernelKMeans(ComparesObjects, ClassNamePrefixFeaturesOutMixin, Transformer
     Warns
     -----
     UserWarning
-        If a cluster is empty, because there are fewer different objects than clusters.
+        If a cluster is empty, because there are fewer different objects than clusters. In `fit` and `transform`, if
+        more than half of the objects have similarity 0 to all landmarks, as `Nystroem.transform` does.
 
     Notes
     -----
