@@ -530,7 +530,7 @@ def unmasked(X: Any, name: str = "X") -> Any:
 
 def refuse_dates(X: Any, name: str = "X") -> None:
     """Raise if `X` is a polars frame with a column of dates or times, which numpy would read as numbers."""
-    for j, dtype in enumerate(X.dtypes if is_table(X) and hasattr(X, "dtypes") else ()):
+    for j, dtype in enumerate(X.dtypes if hasattr(X, "dtypes") and is_table(X) else ()):
         if hasattr(dtype, "is_temporal") and dtype.is_temporal() and len(X):
             raise _not_a_number(X[:, [j]], np.array(X[:, [j]].rows(), dtype=object), name)
 
