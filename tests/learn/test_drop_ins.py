@@ -517,7 +517,7 @@ def test_rows_of_a_frame_are_objects():
     by_age = FromFunction(lambda x, y: abs(x["age"] - y["age"]))
     assert KNeighborsClassifier(by_age).fit(frame, range(4)).predict(frame).tolist() == [0, 1, 2, 3]
     frame.loc[2, "height"] = np.nan
-    with pytest.raises(ValueError, match=r"X\[2\] holds NaN or infinity"):
+    with pytest.raises(ValueError, match=r"X\[2\], column 'height' holds NaN or infinity"):
         KNeighborsClassifier(by_age).fit(frame, range(4))
 
 
