@@ -469,6 +469,17 @@ def test_columns_of_the_heat_kernel_are_proportions_or_coordinates_of_unit_vecto
         assert found.left_out.of == "the decision"
 
 
+@pytest.mark.parametrize("frame", [False, True])
+def test_columns_of_vectors_that_a_function_of_the_user_compares(frame):
+    """The twin compares by the built-in kernel."""
+    own = sm.KernelSVC(sm.pairwise(lambda u, v: float(np.exp(-0.3 * np.square(np.subtract(u, v)).sum()))))
+    X = TABLE if frame else TABLE.to_numpy()
+    found = explain(own.fit(X, GROUPS), TABLE[3:4] if frame else X[3])
+    twin = explain(sm.KernelSVC(RBF).fit(X, GROUPS), TABLE[3:4] if frame else X[3])
+    np.testing.assert_allclose(found.left_out.amounts, twin.left_out.amounts, rtol=1e-6, atol=1e-9)
+    assert [part.name for part in found.left_out.parts] == [part.name for part in twin.left_out.parts]
+
+
 def test_a_column_that_is_the_same_everywhere_does_not_matter():
     X = np.zeros((40, 3))
     X[:, 1] = np.random.default_rng(0).normal(size=40)

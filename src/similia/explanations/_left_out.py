@@ -296,7 +296,7 @@ def _vector(steps: list[Any], x: Any, naming: Naming) -> tuple[list[Any], View, 
     if has_features(compared) or isinstance(X, Batch):
         return None
     row, objects = (_rows(compared, some) for some in (through(steps[:which], X), objects))
-    if row is None or objects is None or not len(objects):
+    if row is None or objects is None or not len(objects) or row.shape != (1, objects.shape[1]):
         return None
     named, n = naming.after(steps[:which]), row.shape[1]
     names = [named.column(k) for k in range(n)]
@@ -332,6 +332,8 @@ def _rows(compared: Any, X: Any) -> Floats | None:
     X = as_objects(compared, X)
     if is_frame(X) and holds_numbers(X):
         X = to_array(X)
+    if isinstance(X, list) and len(X) == 1 and isinstance(X[0], np.ndarray):  # for a function of two objects
+        X = X[0][None]
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "biuf":
         return None
     rows = X.astype(np.float64)
