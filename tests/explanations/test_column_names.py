@@ -146,18 +146,41 @@ def test_classes_of_a_table_share_columns_whatever_their_values():
         assert {part.name for parts in found.values() for part in parts} <= {*NAMES}
 
 
-def test_classes_of_vectors_are_like_the_same_landmarks():
-    """The amount of a landmark is its coefficient times its similarity, averaged over members."""
-    model = sm.KernelSVC(sm.kernels.RBF(0.5)).fit(VALUES, LABELS)
-    found = explain_classes(model, VALUES, top=ALL, n_members=99)
-    members = model.predict(VALUES) == model.classes_[1]
-    K = model.kernel_(VALUES[members], model.support_objects_)
-    sign = np.sign((K @ model.pair_coef_[0] + model.pair_intercept_[0])[0])
-    expected = (K * model.pair_coef_[0]).mean(axis=0) * sign
-    told = {part.name: part.contribution for part in found[model.classes_[1]]}
-    assert told == pytest.approx(
-        {f"like training object no. {i}": a for i, a in zip(model.support_, expected, strict=True) if a > 0}
-    )
+@pytest.mark.parametrize("named", [False, True])
+def test_classes_by_rbf_share_the_columns_whose_means_change_the_decision(named):
+    """The twin replaces each column of each member and predicts; 10 members of each class, so all are examined."""
+    values, labels = VALUES[:20], LABELS[:20]
+    X = pd.DataFrame(values, columns=NAMES) if named else values
+    model = sm.KernelSVC(sm.kernels.RBF(0.5)).fit(X, labels)
+    means = np.asarray(model.support_objects_).mean(axis=0)
+    found = explain_classes(model, X, top=ALL)
+    predicted = model.predict(X)
+    for label, sign in zip(model.classes_, (-1, 1), strict=True):
+        members, expected = values[predicted == label], {}
+        assert len(members) <= 10
+        for k, name in enumerate(NAMES):
+            falls = []
+            for x in members:
+                changed = x.copy()
+                changed[k] = means[k]
+                falls.append(sign * np.subtract(*model.decision_function(np.array([x, changed]))))
+            if np.mean(falls) > 0 and sum(fall > 0 for fall in falls) >= 2:
+                expected[name if named else f"column {k}"] = np.mean(falls), np.mean(np.array(falls) > 0)
+        told = {part.name: (part.contribution, part.share) for part in found[label]}
+        assert told.keys() == expected.keys()
+        assert told
+        for name, pair in told.items():
+            assert pair == pytest.approx(expected[name])
+
+
+@pytest.mark.parametrize("clusters", [sm.KernelKMeans(sm.kernels.RBF(0.1), 2, random_state=0)])
+def test_clusters_by_rbf_are_told_apart_by_the_column_in_which_they_differ(clusters, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=NAMES)
+    X["age"] += 8.0 * (np.arange(40) % 2)
+    found = explain_classes(clusters.fit(X), X)
+    assert [parts[0].name for parts in found.values()] == ["age", "age"]
+    page = sm.report.write_clusters(clusters, X, path=tmp_path / "clusters.html")
+    assert "age (100" in page.read_text()
 
 
 def test_texts_whose_columns_have_no_names_lose_substrings():

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -390,3 +391,125 @@ def test_labels_that_are_no_rivals_are_refused(planted):
             ValueError, match=f"{type(learner).__name__} predicts several labels.*a model of one label$"
         ):
             explain(model, X[0])
+
+
+RBF = sm.kernels.RBF(0.3)
+TABLE = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=["height", "weight", "age", "dose"])
+GROUPS = np.where(TABLE["age"] > 0, "old", "young")
+
+
+def _falls(decide, x, means):
+    """Return by how much a decision falls with the mean of each column in place of the number of x, one by one."""
+    falls = []
+    for k in range(len(x)):
+        changed = x.copy()
+        changed[k] = means[k]
+        falls.append(float(decide(x[None])[0] - decide(changed[None])[0]))
+    return falls
+
+
+def _for_predicted(model, x):
+    """Return the decision of a classifier of two classes for the class that it predicts for x, as a function."""
+    sign = np.sign(model.decision_function(x[None])[0])
+    return lambda X: sign * model.decision_function(X)
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        (sm.KernelSVC(RBF), lambda model: model.support_objects_),
+        (sm.KernelRidge(RBF), lambda model: model.objects_),
+        (sm.GaussianProcessRegressor(RBF), lambda model: model.objects_),
+        (make_pipeline(sm.Nystroem(RBF, 8, random_state=0), LogisticRegression()), lambda model: model[0].landmarks_),
+        (make_pipeline(sm.Nystroem(RBF, 8, random_state=0), Ridge()), lambda model: model[0].landmarks_),
+        (make_pipeline(sm.Nystroem(RBF, 8), HistGradientBoostingRegressor()), lambda model: model[0].landmarks_),
+    ],
+    ids=lambda one: type(one[-1] if hasattr(one, "steps") else one).__name__,
+)
+@pytest.mark.parametrize("as_row", [False, True])
+def test_columns_are_replaced_by_the_means_of_the_training_objects_kept(model, kept, as_row):
+    model.fit(TABLE, GROUPS if hasattr(model, "decision_function") else TABLE["age"] ** 2)
+    x = TABLE.to_numpy()[7]
+    found = explain(model, TABLE.iloc[7] if as_row else TABLE[7:8])
+    decide = _for_predicted(model, x) if hasattr(model, "decision_function") else model.predict
+    expected = _falls(decide, x, np.asarray(kept(model)).mean(axis=0))
+    np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-5, atol=1e-7)
+    told = {part.name: part.contribution for part in found.left_out.parts}
+    assert told == pytest.approx({n: a for n, a in zip(TABLE.columns, expected, strict=True) if a}, rel=1e-5, abs=1e-7)
+    assert [part.in_x.tolist() for part in found.left_out.parts] == [[list(TABLE).index(name)] for name in told]
+    assert f"its mean over the {len(kept(model))} training objects that" in found.note
+
+
+def test_columns_are_those_that_the_kernel_compares():
+    """Means in units of the table, since a scaler comes first; the text and the page name the columns."""
+    model = make_pipeline(StandardScaler(), sm.KernelSVC(RBF)).fit(TABLE.to_numpy() * [1, 10, 100, 1], GROUPS)
+    x = TABLE.to_numpy()[9] * [1, 10, 100, 1]
+    means = model[0].inverse_transform(model[1].support_objects_.mean(axis=0)[None])[0]
+    found = explain(model, pd.Series(x, TABLE.columns))
+    np.testing.assert_allclose(found.left_out.amounts, _falls(_for_predicted(model, x), x, means), atol=1e-9)
+    assert found.left_out.parts[0].name == "age"
+    text = found.to_text()
+    assert "by how much the decision falls if the mean of a column replaces the value of x" in text
+    assert "like training object no." in text
+    assert "<code>age</code>" in found.to_html()
+    plt.close(found.plot().figure)
+
+
+@pytest.mark.parametrize("mapping", ["sqrt", "projection"])
+def test_columns_of_the_heat_kernel_are_proportions_or_coordinates_of_unit_vectors(mapping):
+    X = np.random.default_rng(0).gamma(1.0, size=(60, 5)) * np.arange(1, 61)[:, None]
+    y = np.where(X[:, 2] > X[:, 3], "a", "b")
+    units = X / (X.sum(axis=1) if mapping == "sqrt" else np.linalg.norm(X, axis=1))[:, None]
+    heat = sm.recipes.heat_svm(2.0, 1.0, mapping=mapping).fit(X, y)
+    kernel = sm.KernelSVC(sm.kernels.HypersphericalHeat(contrast=2.0, mapping=mapping)).fit(X, y)
+    for model in (heat, kernel):
+        found = explain(model, X[4])
+        expected = _falls(_for_predicted(model, units[4]), units[4], units[model.support_].mean(axis=0))
+        np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-5, atol=1e-8)
+        assert found.left_out.of == "the decision"
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_columns_of_vectors_that_a_function_of_the_user_compares(frame):
+    """The twin compares by the built-in kernel."""
+    own = sm.KernelSVC(sm.pairwise(lambda u, v: float(np.exp(-0.3 * np.square(np.subtract(u, v)).sum()))))
+    X = TABLE if frame else TABLE.to_numpy()
+    found = explain(own.fit(X, GROUPS), TABLE[3:4] if frame else X[3])
+    twin = explain(sm.KernelSVC(RBF).fit(X, GROUPS), TABLE[3:4] if frame else X[3])
+    np.testing.assert_allclose(found.left_out.amounts, twin.left_out.amounts, rtol=1e-6, atol=1e-9)
+    assert [part.name for part in found.left_out.parts] == [part.name for part in twin.left_out.parts]
+
+
+def test_a_column_that_is_the_same_everywhere_does_not_matter():
+    X = np.zeros((40, 3))
+    X[:, 1] = np.random.default_rng(0).normal(size=40)
+    X[:, 2] = 0.1
+    found = explain(sm.KernelSVC(RBF).fit(X, X[:, 1] > 0), X[0])
+    assert [part.name for part in found.left_out.parts] == ["column 1"]
+
+
+def test_of_many_columns_those_far_from_the_mean_are_left_out():
+    X = np.random.default_rng(0).normal(size=(30, 150))
+    model = sm.KernelRidge(sm.kernels.RBF(0.01)).fit(X, X[:, 0])
+    found = explain(model, X[0])
+    far = np.argsort(-np.abs(X[0] - X.mean(axis=0)))[:120]
+    assert {*np.flatnonzero(found.left_out.amounts)} == {*far}
+    assert "of 150 columns, only the 120 in which x differs most from the mean were left out" in found.note
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sm.KernelSVC(sm.kernels.Cosine()), LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()),
+        make_pipeline(sm.Nystroem(sm.kernels.Cosine(), 8, random_state=0), LogisticRegression()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_models_with_parts_by_column_leave_no_columns_out(model):
+    assert explain(model.fit(TABLE.to_numpy(), GROUPS), TABLE.to_numpy()[0]).left_out is None
+
+
+def test_models_that_keep_no_vectors_say_that_they_have_no_parts():
+    model = HistGradientBoostingRegressor().fit(TABLE.to_numpy(), TABLE["age"])
+    with pytest.raises(TypeError, match="has no coefficients, so its decisions are not sums"):
+        explain(model, TABLE.to_numpy()[0])

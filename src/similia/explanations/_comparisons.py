@@ -534,7 +534,7 @@ def sum_parts(
 def _split(kernel: Any, X: Any, Y: Any, alpha: Floats, naming: Naming, called: Callable[[int], str]) -> Found:
     """Return the parts of sum_i alpha_i k(x, Y[i]); ``called(i)`` names object i."""
     X, Y = as_objects(kernel, X), as_objects(kernel, Y)
-    if not _has_features(kernel):
+    if not has_features(kernel):
         values = np.asarray(evaluate(kernel, X, Y), dtype=np.float64)[0]
 
         def describe(i: int) -> Described:
@@ -560,12 +560,12 @@ def _split(kernel: Any, X: Any, Y: Any, alpha: Floats, naming: Naming, called: C
     return linear_parts(x, lookup(x.ids, *summed(counts.ids, counts.values * weights * each)))
 
 
-def _has_features(kernel: Any) -> bool:
+def has_features(kernel: Any) -> bool:
     """Return whether sums of values of this kernel split by features, those of a sum of kernels at least in part."""
     if isinstance(kernel, Sum):
-        return any(map(_has_features, kernel._parts()))
+        return any(map(has_features, kernel._parts()))
     if isinstance(kernel, Normalized):
-        return _has_features(kernel.kernel)
+        return has_features(kernel.kernel)
     return isinstance(kernel, FeatureKernel | MinMax | Cosine)
 
 

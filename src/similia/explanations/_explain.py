@@ -138,9 +138,9 @@ def explain(
     ------
     TypeError
         If `x` is not the kind of object that `what` compares, or if `what` is a kernel or distance that cannot be split
-        into parts. If a prediction cannot be split, `explain` instead leaves out letters, time points, nodes or points
-        of x and measures how the prediction changes (see Notes). It raises TypeError only if x has none of these, or if
-        a classifier gives no scores.
+        into parts. If a prediction cannot be split, `explain` instead leaves out letters, time points, nodes, points or
+        columns of x and measures how the prediction changes (see Notes). It raises TypeError only if x has none of
+        these, if x is a vector and the model keeps no training objects, or if a classifier gives no scores.
     ValueError
         If x or y is not a single object, or if an alignment does not fit into ``similia.config(max_memory=...)``.
 
@@ -175,6 +175,15 @@ def explain(
     parts at all. In both cases, `left_out` of the result says which places of x (letters, time points, nodes or points)
     matter. To find these places, the model predicts up to about 120 times, each time without one place or a group of
     neighbouring places, and then up to `top` times more.
+
+    **Columns without parts.** If a model compares dense vectors by a kernel or distance without parts by column, such
+    as `similia.kernels.RBF` or `similia.kernels.HypersphericalHeat`, the parts are training objects, and `left_out`
+    says which columns matter. In place of a column of x, `explain` puts its mean over the training objects that the
+    model keeps (support objects, landmarks, or all of them), and predicts again. Only single columns are left out, at
+    most 120: those in which x differs most from the mean. The columns are those that the kernel compares, after steps
+    such as ``StandardScaler``. A kernel on the sphere ignores the length of a vector, so x and the training objects are
+    first divided by their sums (``mapping="sqrt"``) or norms (``mapping="projection"``). The columns of a model that
+    keeps no training objects are not left out.
 
     **Unexplained remainder.** In two cases, an amount of the value stays `unexplained`. The first case is `SoftDTW` and
     `GlobalAlignment`, which sum over all alignments of x and y. Each part is the cost or log similarity of two matched
@@ -309,6 +318,7 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
             raise ValueError("the model has one cluster, so there is no decision between clusters to explain")
         center = decisions.NearestCenter().fit(learner.cluster_centers_)
         return _in_parts([*steps[:-1], learner.embedding_, center], x, naming, top, leave_out)
+    inside = naming
     of_sets: tuple[list[Any], Any] | None = None  # the steps and the graph or series, where a set of points replaces it
     while len(steps) > 1 and isinstance(steps[0], ObjectsOut):  # steps that map objects to objects
         given = collection(steps[0], x)
@@ -323,8 +333,8 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
     embeds = [i for i, step in enumerate(steps[:-1]) if isinstance(step, Nystroem | D2KE | KernelFeatures)]
     if not compares and embeds and embeds[-1] > 0:  # the steps before make vectors, by whose columns it is explained
         of_sets, before, steps = of_sets or (steps, x), steps[: embeds[-1]], steps[embeds[-1] :]
-        naming, x = naming.after(before), _after(before, x)
-    found = (_of_a_comparison if compares else _of_a_function)(steps, x, naming, top)
+        inside, x = naming.after(before), _after(before, x)
+    found = (_of_a_comparison if compares else _of_a_function)(steps, x, inside, top)
     note = one_note(note_of_length(steps, found._x), found.note, note_of_gaps(*steps))
     found = replace(found, note=note)
     if not leave_out or found.nearest is not None:
@@ -332,7 +342,7 @@ def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: boo
     if of_sets is not None and found.shares_x is None:  # leave out nodes, letters, or stretches of time
         steps, x = of_sets
         found = replace(found, _x=view_of(collection(steps[0], x), naming))
-    return with_left_out(found, steps, x, top)
+    return with_left_out(found, steps, x, naming, top)
 
 
 def _of_a_function(steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:

@@ -39,8 +39,8 @@ class Part:
         Amount that the part adds to the explained value.
     in_x, in_y : ndarray of int64
         Positions of the part in the explained objects x and y: indices, from 0 and in ascending order, of the letters
-        of a string, nodes of a graph, time points of a series or points of a set. Both arrays are empty if the part has
-        no position. `in_y` is empty, too, if only one object is explained.
+        of a string, nodes of a graph, time points of a series, points of a set or, in `left_out`, columns of a vector.
+        Both arrays are empty if the part has no position. `in_y` is empty, too, if only one object is explained.
 
     Examples
     --------
@@ -65,10 +65,10 @@ class LeftOut:
     of : str
         What is lost, such as "the decision".
     parts : list of Part
-        Stretches of a string or series, nodes of a graph, or points of a set; the contribution is the decision for the
-        whole object minus that without them.
+        Stretches of a string or series, nodes of a graph, points of a set, or columns of a vector; the contribution is
+        the decision for the whole object minus that without them.
     amounts : ndarray of float64, shape (n_places,)
-        Mean loss over the windows that cover each place.
+        Mean loss over the windows that cover each place; 0 for a column of a long vector that was not left out.
     """
 
     of: str
@@ -118,12 +118,13 @@ class Explanation:
         and `to_html` show it below the other parts.
     left_out : LeftOut or None
         Only if a decision or prediction has no parts, or if its parts have no places in x; distances to training
-        objects, for example, have no places in x. `left_out.parts` lists the stretches of a string or series, the nodes
-        or the points without which the decision changes most. The contribution of such a part is the decision for x
-        minus the decision for x without the part; these contributions do not add up to `value`. In a series, a straight
-        line replaces the stretch. To find the parts, `explain` leaves out groups of one or more neighbouring places,
-        and computes this difference for each group. `left_out.amounts` holds, for each place, the mean of the
-        differences for the groups that contain the place.
+        objects, for example, have no places in x. `left_out.parts` lists the stretches of a string or series, the
+        nodes, the points or the columns without which the decision changes most. The contribution of such a part is the
+        decision for x minus the decision for x without the part; these contributions do not add up to `value`. In a
+        series, a straight line replaces the stretch. In a vector, the mean of the column over the training objects that
+        the model keeps replaces the value. To find the parts, `explain` leaves out groups of one or more neighbouring
+        places (of a vector, single columns), and computes this difference for each group. `left_out.amounts` holds, for
+        each place, the mean of the differences for the groups that contain the place.
 
     Notes
     -----

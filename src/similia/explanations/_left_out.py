@@ -10,18 +10,24 @@ string   w letters, which slide over the string                    the other let
 series   a tenth of the time points, which slides over the series  a straight line in place of the stretch
 graph    a node; in a large graph, some nodes near each other      the other nodes, and the edges between them
 set      a point; in a large set, some points near each other      the other points
+vector   a column                                                  the mean of the column in place of its value
 =======  ========================================================  =====================================================
 
+Columns are those of the step that compares vectors. Their means are over the training objects that it keeps: its
+landmarks, its support objects or all of them. If there are more than `_COLUMNS` columns, only those in which x differs
+most from the mean are left out. Kernels on the sphere do not depend on the length of a vector, so x and the training
+objects are first divided by their sums or norms, as the mapping to the sphere does.
+
 Places whose amounts have one sign and are above the mean amount belong together if they are neighbours (of a set: if
-they share a window), and are left out once more as a whole. Effects overlap, so they do not add up to the decision.
-Cost: about `_MOST` predictions and `top` more.
+they share a window), and are left out once more as a whole; columns have no neighbours. Effects overlap, so they do not
+add up to the decision. Cost: about `_MOST` predictions (for vectors, `_COLUMNS`) and `top` more.
 
 Source: occlusion, Zeiler & Fergus, "Visualizing and understanding convolutional networks", ECCV 2014, Section 4.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +40,9 @@ from sklearn.svm import SVC, NuSVC
 
 from similia.core.config import collected_warnings
 from similia.core.text import counted
+from similia.embeddings import D2KE
 from similia.explanations import _decisions as decisions
+from similia.explanations._comparisons import Naming, has_features
 from similia.explanations._decisions import collection
 from similia.explanations._explanation import (
     NOWHERE,
@@ -48,28 +56,35 @@ from similia.explanations._explanation import (
 )
 from similia.explanations._series import named_stretch
 from similia.explanations._views import Places, View, as_text, one_note, view_of
+from similia.kernels.hypersphere import SphereKernel, to_hypersphere
+from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelSVC
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, as_graphs, as_series, as_sets, as_strings, concatenate
 from similia.objects.molecules import SmilesBatch
-from similia.objects.sequences import offsets_of
-from similia.similarity import evaluate, name_of
+from similia.objects.sequences import Batch, offsets_of
+from similia.objects.tables import holds_numbers, is_frame, to_array
+from similia.similarity import as_objects, evaluate, name_of
 
 _SHORTEST, _MOST = 3, 80  # letters or time points of a window, and windows
 _SHARE = 10  # a window of a series has one of so many parts of it
+_COLUMNS = 120  # maximum number of columns of a vector that are left out
+_KEPT = "objects_", "support_objects_", "landmarks_"  # attributes that hold training objects
 _AT_ONCE = 2**20  # places of the objects that are predicted together
 _SAME = 1e-3  # relative difference below which two numbers are the same decision (of float32)
 _NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
 _READERS: dict[str, Any] = {"series": as_series, "graphs": as_graphs, "sets": as_sets}
-_LEAST = {"strings": _SHORTEST + 1, "series": 2 * _SHORTEST, "graphs": 2, "sets": 2}  # places of an object
-_WHAT = {"strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points"}  # that are left out
+_LEAST = {"strings": _SHORTEST + 1, "series": 2 * _SHORTEST, "graphs": 2, "sets": 2, "vectors": 2}  # places
+_WHAT = {  # that are left out
+    "strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points", "vectors": "columns",
+}  # fmt: skip
 Decide = Callable[[Any], Floats]  # maps a collection of n objects to n decisions
 Without = Callable[[Sequence[Places]], Any]  # maps sets of places to a collection: x without each of them
 
 
-def with_left_out(found: Explanation, steps: list[Any], x: Any, top: int) -> Explanation:
+def with_left_out(found: Explanation, steps: list[Any], x: Any, naming: Naming, top: int) -> Explanation:
     """Return the explanation of a model's decision for an object with the places that matter when they are left out.
 
-    Explanations whose parts have places, and those of objects without places, are returned as they are.
+    Explanations whose parts have places or are columns, and those of objects without places, are returned as they are.
     """
     view = found._x
     if found.shares_x is not None or view is None:
@@ -77,27 +92,31 @@ def with_left_out(found: Explanation, steps: list[Any], x: Any, top: int) -> Exp
     if view.kind == "other" and isinstance(x, str | bytes):  # the user's own function compares them
         view = view_of(as_strings([x]))
         found = replace(found, _x=view)
+    means = ""
+    if view.kind == "other" and (vectors := _vector(steps, x, naming)) is not None:
+        steps, view, means = vectors
+        found = replace(found, _x=view)
     if view.n_places < _LEAST.get(view.kind, np.inf):
         return found
     told, left_out = "", None
     try:
         if (without := _remover(view, steps, x)) is not None:
             left_out = _left_out(found, steps, view, without, top)
-            told = "" if left_out.parts else f"no {_WHAT[view.kind]} of x change {left_out.of} if they are left out"
+            told = means if left_out.parts else f"no {_WHAT[view.kind]} of x change {left_out.of} if they are left out"
     except (TypeError, ValueError) as error:  # a model of strings of one length, for example, takes no shorter ones
         what = f"{_WHAT[view.kind]} of x cannot be left out"
         told = f"{what}, because {name_of(steps[-1])} then does not predict: {error}"
     return replace(found, left_out=left_out, note=one_note(found.note, told))
 
 
-def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int, why: str) -> Explanation | None:
+def without_parts(steps: list[Any], x: Any, naming: Naming, top: int, why: str) -> Explanation | None:
     """Return an explanation of a decision that has no parts at all, by the places of the object that matter.
 
     Return None if the object has no places, or the model no scores. `why` says why there are no parts.
     """
     learner, X = steps[-1], as_strings([x]) if isinstance(x, str | bytes) else collection(steps[0], x)
     view = view_of(X, naming)
-    if view.n_places < _LEAST.get(view.kind, np.inf):
+    if view.n_places < _LEAST.get(view.kind, np.inf) and _vector(steps, x, naming) is None:
         return None
     rows = through(steps[:-1], X)
     if hasattr(learner, "classes_"):
@@ -119,7 +138,7 @@ def without_parts(steps: list[Any], x: Any, naming: Mapping[int, str], top: int,
     found = explained(
         value, kind, nothing, top, title, (view, None), note=f"the {kind} has no parts: {why.split('; ')[0]}"
     )
-    return with_left_out(found, steps, x, top)
+    return with_left_out(found, steps, x, naming, top)
 
 
 def is_scored(learner: Any) -> bool:
@@ -159,17 +178,20 @@ def decided_without(decide: Decide, without: Without, gone: Sequence[Places], n_
 
 
 def mean_over(windows: Sequence[Places], amounts: Floats, n_places: int) -> Floats:
-    """Return the mean of the amounts of the windows that cover each place, (n_places,)."""
+    """Return the mean of the amounts of the windows that cover each place, 0 if none does, (n_places,)."""
     sums, times = np.zeros(n_places), np.zeros(n_places)
     for window, amount in zip(windows, amounts.tolist(), strict=True):
         sums[window] += amount
         times[window] += 1
-    return sums / times
+    return sums / np.maximum(times, 1)
 
 
 def _windows(view: View) -> list[Places]:
-    """Return the windows of an object, each as ascending places; together they cover it."""
+    """Return the windows of an object, each as ascending places; together they cover it, unless it is a long vector."""
     n = view.n_places
+    if view.kind == "vectors":
+        farthest = np.argsort(-np.abs(np.diff(view.values)[:, 0]), kind="stable")[:_COLUMNS]
+        return [column[None] for column in np.sort(farthest)]
     if view.kind in ("strings", "series"):
         width = max(_SHORTEST, -(-n // _SHARE) if view.kind == "series" else -(-2 * n // _MOST))
         step = 1 if n <= _MOST else -(-n // _MOST) if view.kind == "series" else max(1, width // 2)
@@ -185,8 +207,9 @@ def _pieces(view: View, windows: list[Places], amounts: Floats, strong: float) -
     """Return the places that matter, neighbours with amounts of one sign together; `strong` is the mean amount."""
     if view.kind in ("strings", "series"):
         return [np.arange(a, b) for a, b in runs_of(amounts, strong) if abs(amounts[a]) > strong]
-    if view.kind == "sets":
-        return [window for window in windows if abs(amounts[window[0]]) > strong]
+    if view.kind in ("sets", "vectors"):
+        least = strong if view.kind == "sets" else _NOTHING * float(np.abs(amounts).max())
+        return [window for window in windows if abs(amounts[window[0]]) > least]
     levels = np.where(np.abs(amounts) > strong, np.sign(amounts), 0.0)
     u, v = view.arcs[:, levels[view.arcs[0]] == levels[view.arcs[1]]]
     alike = sp.csr_array((np.ones(len(u)), (u, v)), shape=(view.n_places, view.n_places))
@@ -209,6 +232,8 @@ def _named(view: View, places: Places) -> str:
         around = f"({at}{', ...' if view.values.shape[1] > 3 else ''})"
         return f"point at {around}" if len(places) == 1 else f"{counted(len(places), 'point')} around {around}"
     names = [view.names[v] for v in places.tolist()]
+    if view.kind == "vectors":
+        return names[0]
     return f"{counted(len(places), 'node')}: {', '.join(names)}" if any(names) else counted(len(places), "node")
 
 
@@ -217,6 +242,8 @@ def _remover(view: View, steps: list[Any], x: Any) -> Without | None:
     if view.kind == "strings":
         letters = letters_of(x)
         return None if as_text(letters) != view.text else lambda gone: [_shorter(letters, places) for places in gone]
+    if view.kind == "vectors":
+        return lambda gone: _with_means(view, gone)
     X = collection(steps[0], x)
     if isinstance(X, SmilesBatch):
         return None
@@ -245,6 +272,75 @@ def flattened(series: SeriesBatch, places: Places) -> SeriesBatch:
         for channel in values.T:
             channel[places] = np.interp(places, kept, channel[kept])
     return replace(series, values=values)
+
+
+def _with_means(view: View, gone: Sequence[Places]) -> Floats:
+    """Return a vector with the means of some columns in their places, a row for each set of columns."""
+    row, means = view.values.T
+    rows = np.tile(row, (len(gone), 1))
+    for changed, places in zip(rows, gone, strict=True):
+        changed[places] = means[places]
+    return rows
+
+
+def _vector(steps: list[Any], x: Any, naming: Naming) -> tuple[list[Any], View, str] | None:
+    """Return the steps from the last that compares vectors without parts by column, x there, and a note on the means.
+
+    Return None if there is no such step, or if x is not a dense vector.
+    """
+    which = max((i for i, step in enumerate(steps) if _kept(step) is not None), default=None)
+    if which is None or isinstance(x, str | bytes):
+        return None
+    compared, objects = _kept(steps[which])
+    X = collection(steps[0], x)
+    if has_features(compared) or isinstance(X, Batch):
+        return None
+    row, objects = (_rows(compared, some) for some in (through(steps[:which], X), objects))
+    if row is None or objects is None or not len(objects) or row.shape != (1, objects.shape[1]):
+        return None
+    named, n = naming.after(steps[:which]), row.shape[1]
+    names = [named.column(k) for k in range(n)]
+    view = View("vectors", n, names=names, values=np.column_stack([row[0], objects.mean(axis=0)]))
+    who = f"the {len(objects)} training objects that {name_of(steps[which])} keeps"
+    note = f"a column that is left out gets its mean over {who}"
+    if n > _COLUMNS:
+        note += f"; of {n} columns, only the {_COLUMNS} in which x differs most from the mean were left out"
+    return steps[which:], view, note
+
+
+def _kept(step: Any) -> Any:
+    """Return the kernel or distance of an estimator and the training objects that it keeps; None if it has none."""
+    if isinstance(step, HeatSVC):
+        return step.kernel_, _support_rows(step)
+    if isinstance(step, D2KE):
+        return (step.distance_, step.random_objects_) if len(step.representative_indices_) else None
+    compared = getattr(step, "kernel_", getattr(step, "distance_", None))
+    found = [getattr(step, name) for name in _KEPT if hasattr(step, name)]
+    return (compared, found[0]) if callable(compared) and found else None
+
+
+def _support_rows(machine: HeatSVC) -> Any:
+    """Return vectors that a machine maps to its support vectors, which are points of the sphere."""
+    vectors = machine.support_vectors_
+    if machine.kernel_.mapping != "sqrt":
+        return vectors
+    return vectors.power(2) if sp.issparse(vectors) else np.square(vectors)
+
+
+def _rows(compared: Any, X: Any) -> Floats | None:
+    """Return vectors as an array of float64, scaled as the kernel compares them; None if they are not dense vectors."""
+    X = as_objects(compared, X)
+    if is_frame(X) and holds_numbers(X):
+        X = to_array(X)
+    if isinstance(X, list) and len(X) == 1 and isinstance(X[0], np.ndarray):  # for a function of two objects
+        X = X[0][None]
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "biuf":
+        return None
+    rows = X.astype(np.float64)
+    if not isinstance(compared, SphereKernel) or compared.mapping is None:
+        return rows
+    mapped = to_hypersphere(rows, compared.mapping, zero_rows=compared.zero_rows)
+    return np.square(mapped) if compared.mapping == "sqrt" else mapped
 
 
 def _without_points(points: SetBatch, places: Places) -> SetBatch:
@@ -291,7 +387,7 @@ def _rivals(learner: Any, X: Any, scores: Floats) -> tuple[int, int, Floats]:
     """
     weights = np.zeros(len(scores))
     in_pairs = isinstance(learner, SVC | NuSVC) and learner.decision_function_shape == "ovo"
-    if isinstance(learner, KernelSVC) or (in_pairs and len(learner.classes_) > 2):
+    if isinstance(learner, KernelSVC | HeatSVC) or (in_pairs and len(learner.classes_) > 2):
         winner, other, sign, column = decisions.best_machine(learner.predict(X)[0], learner.classes_, scores)
         weights[column] = sign
     else:
@@ -311,8 +407,9 @@ def _scores(learner: Any, X: Any) -> Floats:
     if is_regressor(learner):
         predicted = np.asarray(learner.predict(X), dtype=np.float64)
         return predicted.reshape(len(predicted), -1)
-    if isinstance(learner, KernelSVC):
-        K = np.asarray(evaluate(learner.kernel_, X, learner.support_objects_), dtype=np.float64)
+    if isinstance(learner, KernelSVC | HeatSVC):
+        objects = _support_rows(learner) if isinstance(learner, HeatSVC) else learner.support_objects_
+        K = np.asarray(evaluate(learner.kernel_, X, objects), dtype=np.float64)
         return K @ learner.pair_coef_.T + learner.pair_intercept_
     how = learner.decision_function if hasattr(learner, "decision_function") else learner.predict_proba
     found = np.asarray(how(X), dtype=np.float64)

@@ -2,7 +2,8 @@ r"""`explain_classes`: what the members of a class or cluster share, and what te
 
 Parts that have a name of their own in many objects, such as substrings and subgraphs, are averaged over members. Parts
 without places, such as distances to training objects, say little about a class, and no two series share a stretch of
-time by its name. For series, and for strings whose parts have no places, the module therefore leaves things out:
+time by its name. For series, and for strings and vectors whose parts have no places, the module therefore leaves things
+out:
 
 =======  ==============================  =================  ===========================================================
 objects  what is left out of a member    in its place       candidates
@@ -11,15 +12,16 @@ series   a stretch of time               a straight line    runs of places that 
                                                             example
 strings  all occurrences of a substring  random letters of  substrings that more members than others have
                                          the drawn objects
+vectors  a column                        its mean           all columns, or those that `_left_out` chooses
 =======  ==============================  =================  ===========================================================
 
 Stretches are those of an example of the class. In another member, a stretch is what is aligned with it: by the
 cheapest path, if the model compares series by an elastic distance or a global alignment, and otherwise by the share of
-the length that lies before it. With f the decision of the model, a stretch or substring gets the mean of
+the length that lies before it. With f the decision of the model, a stretch, substring or column gets the mean of
 f(x) - f(x without it) over the members x.
 
-Cost: for each class, at most `_MEASURED` times 24 + `top` predictions, and `_MEASURED` alignments of series that are
-first averaged to `_ALIGNED` points.
+Cost: for each class, at most `_MEASURED` times 24 + `top` predictions (for vectors, `_MEASURED` explanations with the
+columns left out), and `_MEASURED` alignments of series that are first averaged to `_ALIGNED` points.
 """
 
 from __future__ import annotations
@@ -103,9 +105,9 @@ def explain_classes(
 
     For each predicted class or cluster, `similia.explain` splits the decisions for some members, drawn at random, into
     the contributions of parts. The contributions of parts with the same name are then averaged over these members; a
-    member without the part counts as 0. In two cases, contributions are found by replacing a part and predicting again
-    (see Notes): for series, and for strings that the model compares as wholes. For a nearest-neighbour classifier, the
-    parts are training objects.
+    member without the part counts as 0. In three cases, contributions are found by replacing a part and predicting
+    again (see Notes): for series, for strings that the model compares as wholes, and for dense vectors whose columns
+    have no parts. For a nearest-neighbour classifier, the parts are training objects.
 
     Parameters
     ----------
@@ -161,6 +163,11 @@ def explain_classes(
     **Words and columns.** If the first step of a pipeline makes named columns of texts or tables, as scikit-learn's
     ``TfidfVectorizer`` and ``ColumnTransformer`` do, the parts are these columns.
 
+    **Columns by means.** If the model compares dense vectors by a kernel or distance without parts by column, such as
+    `similia.kernels.RBF`, the parts are columns. The contribution is the decision minus the decision with the mean of
+    the column in place of the value, averaged over at most 10 of the drawn members. `similia.explain` says over which
+    training objects the mean is taken, and which columns are replaced if there are more than 120.
+
     **Substrings.** If the model compares strings as wholes, for example by `similia.distances.Levenshtein`, the parts
     are substrings of 3 to 8 letters. Candidates are the 20 substrings that are most typical of the class. The measure
     is a difference of two shares: the share of the drawn members of the class that contain the substring, minus the
@@ -169,7 +176,8 @@ def explain_classes(
     members. The contribution is the amount by which the decision then falls, averaged over the members.
 
     **Cost.** The model first predicts the classes of all n objects. If parts are replaced, it then makes at most 10 (24
-    + `top`) more predictions for each class. Otherwise, `explain` is called up to `n_members` times for each class.
+    + `top`) more predictions for each class, or about 1,200 if the parts are columns. Otherwise, `explain` is called up
+    to `n_members` times for each class.
 
     Examples
     --------
@@ -281,6 +289,8 @@ class _Explainer:
         kind = self._view(first).kind if is_scored(steps[-1]) and not votes else ""
         if kind == "series":
             return self._stretches(steps, rows[:_MEASURED], example, top)
+        if kind == "other" and self._replaced(steps, first) is not None:
+            return self._columns(steps, rows[:_MEASURED])[:top]
         if kind == "strings" and not self.names_columns and _has_no_places(steps, first):
             return self._words(steps, label, rows)[:top]
         return self._parts(steps, rows)[:top]
@@ -318,6 +328,22 @@ class _Explainer:
         parts = [SharedPart(name, sum(v) / len(rows), sum(a > 0 for a in v) / len(rows)) for name, v in kept.items()]
         return _largest(parts)
 
+    def _replaced(self, steps: list[Any], x: Any) -> tuple[list[str], Floats, float] | None:
+        """Return the names of the columns of a vector, by how much the decision falls without each, and the decision.
+
+        Return None if no columns are left out.
+        """
+        found = of_steps(steps, x, self.naming, 1)
+        if found.left_out is None or found._x is None or found._x.kind != "vectors":
+            return None
+        return found._x.names, found.left_out.amounts, found.value
+
+    def _columns(self, steps: list[Any], rows: Places) -> list[SharedPart]:
+        """Return columns of vectors without which the decision falls."""
+        measured = [self._replaced(steps, item(self.X, i)) for i in rows.tolist()]
+        names, falls, values = zip(*filter(None, measured), strict=True)
+        return _mattering([SharedPart(name, 0.0, 0.0) for name in names[0]], np.array(falls), values)
+
     def _words(self, steps: list[Any], label: Any, rows: Places) -> list[SharedPart]:
         """Return substrings without which the decision falls."""
         texts = {c: [self._view(item(self.X, i)).text for i in some.tolist()] for c, some in self.drawn.items()}
@@ -338,7 +364,7 @@ class _Explainer:
             in_bytes = isinstance(letters_of(item(self.X, i)), bytes)
             members.append(self._member(steps, i, without_in(text, in_bytes)))
         falls = [member.falls([_occurrences(member.view.text, word) for word in words]) for member in members]
-        return _mattering([SharedPart(word, 0.0, 0.0) for word in words], np.array(falls), members)
+        return _mattering([SharedPart(word, 0.0, 0.0) for word in words], np.array(falls), [m.value for m in members])
 
     def _stretches(self, steps: list[Any], rows: Places, example: int | None, top: int) -> list[SharedPart]:
         """Return stretches of time of an example without which the decision falls."""
@@ -361,7 +387,7 @@ class _Explainer:
         runs = [(a, b) for a, b in runs_of(amounts, usual) if amounts[a] > usual and b - a < n]
         runs = sorted(runs, key=lambda run: -float(amounts[slice(*run)].sum()))[:top]
         parts = [SharedPart(named_stretch(view.values, a, b), 0.0, 0.0, example, range(a, b)) for a, b in runs]
-        return _mattering(parts, falls([np.arange(a, b) for a, b in runs]), members)
+        return _mattering(parts, falls([np.arange(a, b) for a, b in runs]), [m.value for m in members])
 
 
 def _amounts(steps: list[Any], x: Any, naming: Naming) -> dict[str, float]:
@@ -389,13 +415,16 @@ def _largest(parts: list[SharedPart]) -> list[SharedPart]:
     return sorted(kept, key=lambda part: (-float(f"{part.contribution:.9g}"), part.name))
 
 
-def _mattering(parts: list[SharedPart], falls: Floats, members: list[_Member]) -> list[SharedPart]:
-    """Return the parts with their mean falls, (n_members, n_parts), and shares; those that matter, largest first."""
-    least = _NOTHING * max(abs(member.value) for member in members)
+def _mattering(parts: list[SharedPart], falls: Floats, values: Sequence[float]) -> list[SharedPart]:
+    """Return the parts with their mean falls, (n_members, n_parts), and shares; those that matter, largest first.
+
+    `values` are the decisions for the members.
+    """
+    least = _NOTHING * max(map(abs, values))
     found = []
     for part, fall in zip(parts, falls.T, strict=True):
         matters = fall > least
-        if matters.sum() >= min(2, len(members)):
+        if matters.sum() >= min(2, len(values)):
             found.append(part._replace(contribution=float(fall.mean()), share=float(matters.mean())))
     return _largest(found)
 

@@ -66,6 +66,7 @@ _LEFT_OUT = {  # what happens to x, and the head of the column
     "series": ("a straight line replaces a stretch of x", "stretch"),
     "graphs": ("nodes of x are left out", "nodes"),
     "sets": ("points of x are left out", "points"),
+    "vectors": ("the mean of a column replaces the value of x", "column"),
 }
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_RUNS = 4
@@ -81,19 +82,20 @@ class View:
 
     Attributes
     ----------
-    kind : {"strings", "graphs", "series", "sets", "other"}
+    kind : {"strings", "graphs", "series", "sets", "vectors", "other"}
     n_places : int
-        Number of letters, nodes, time points or points; 0 for other objects.
+        Number of letters, nodes, time points, points or columns; 0 for other objects. A vector is "vectors" only if its
+        columns are left out.
     text : str
         Letters of a string (bytes as Latin-1); of a molecule that was given as SMILES, these.
     arcs : ndarray of int64, shape (2, n_arcs)
         Arcs of a graph.
     names : list of str
-        Label of each node, or an empty string.
+        Label of each node, or an empty string; of a vector, the name of each column.
     bonds : list of str or None
         Bond of each arc of a molecule: ``-``, ``=``, ``#`` or ``:``; None for other graphs.
     values : ndarray of float64, shape (n_places, p)
-        Values of a series or a set.
+        Values of a series or a set; of a vector, its numbers and the means of the columns.
     links : sequence of (int, int, float)
         (place in x, place in y, amount) of matched places, as in `Found`; only the view of x holds them.
     """
