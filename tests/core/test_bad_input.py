@@ -606,6 +606,14 @@ def test_times_of_polars_are_refused_wherever_they_are():
     check_vectors(polars.DataFrame({"x": [1, 2], "y": [0.5, 1.0]}))
 
 
+def test_frames_with_any_index_and_tables_of_arrow_name_the_column():
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, np.nan]}, index=[7.5, 0.25])  # a slice would go by labels
+    for X in (frame, arrow.table({"a": [1.0, 2.0], "b": [3.0, np.nan]})):
+        with pytest.raises(BadValue, match=r"^X\[1\], column 'b' holds NaN or infinity"):
+            check_vectors(X)
+
+
 def test_missing_integers_and_dates_of_pandas_are_named_by_their_column():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "day": [datetime.date(2020, 1, 1)] * 2})

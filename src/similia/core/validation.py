@@ -592,14 +592,23 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
         raise wrong_width(X.shape[1], n_features, by, name)
     finite = np.isfinite(X).all(axis=1)
     if not finite.all():
-        raise not_finite(int(np.argmin(finite)), name, given)
+        row = int(np.argmin(finite))
+        raise not_finite(row, name, _column(given, int(np.argmin(np.isfinite(X[row])))))
     return np.ascontiguousarray(X)
+
+
+def _column(X: Any, j: int) -> str:
+    """Return the name of a column of a pandas, polars or Arrow frame for errors; of other vectors, an empty text."""
+    if not hasattr(X, "columns"):
+        return ""
+    names = X.columns if hasattr(X, "iloc") else getattr(X, "column_names", X.columns)
+    return f"column {short(str(names[j]), 40)}"
 
 
 def _not_a_number(frame: Any, X: npt.NDArray[Any], name: str) -> BadValue:
     """Return an error that names the first entry of a data frame that is no number; `X` is its values."""
     row, column = next((i, j) for j in range(X.shape[1]) for i in range(len(X)) if not _is_number(X[i, j]))
-    place, value = f"column {short(str(frame.columns[column]), 40)}", X[row, column]
+    place, value = _column(frame, column), X[row, column]
     if value is None or str(value) in ("<NA>", "NaT"):
         return BadValue(row, "is missing", "numbers", "drop or impute that row", collection=name, place=place)
     remedy = "drop the column, or encode it, for example with scikit-learn's OneHotEncoder in a ColumnTransformer"
@@ -711,12 +720,8 @@ def wrong_width(found: int, expected: int, by: Any = None, name: str = "X", reme
     return BadValue(None, what, remedy=remedy, collection=name)
 
 
-def not_finite(row: int, name: str = "X", given: Any = None) -> BadValue:
-    """Return an error about a row; if the vectors were `given` as a data frame, it names the column."""
-    place = ""
-    if hasattr(given, "columns"):
-        bad = ~np.isfinite(np.asarray(given[row : row + 1], dtype=np.float64)[0])
-        place = f"column {short(str(given.columns[int(np.argmax(bad))]), 40)}"
+def not_finite(row: int, name: str = "X", place: str = "") -> BadValue:
+    """Return an error about a row, and about the column that `place` names."""
     remedy = "drop or impute that row"
     return BadValue(row, "holds NaN or infinity", "finite numbers", remedy, collection=name, place=place)
 
