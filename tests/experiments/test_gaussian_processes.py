@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'similia[molecules]'")
 
 from experiments import gaussian_processes
-from experiments.gaussian_processes import CHOSEN, MEAN, MEASURES
+from experiments.gaussian_processes import CHOSEN, MEAN, MEASURES, STEPS
 from experiments.molecules import BOTH, Task
 from similia.kernels import RBF, MinMax, Morgan, WeisfeilerLehman
 from similia.learn import GaussianProcessRegressor
@@ -36,6 +36,28 @@ def test_lengths_are_predicted_and_finished_splits_are_kept():
     assert [*gaussian_processes.measure(Task("length"), 2, marked)] == marked
     again = [*gaussian_processes.measure(Task("length"), 2, marked[:-1])]
     assert [r["RMSE"] for r in again] == [r["RMSE"] for r in marked[:4] + whole[4:]]
+
+
+def test_a_rival_scores_only_the_splits_that_lack_it(monkeypatch):
+    def rival(K, y, train, test, steps):
+        asked.append((frozenset(test), steps))
+        return 0.0, {"RMSE": float(steps)}
+
+    asked = []
+    monkeypatch.setitem(gaussian_processes.KERNELS, BOTH, MinMax(WeisfeilerLehman(1)))
+    ours = [*gaussian_processes.measure(Task("length"), 2)]
+    assert not asked
+    monkeypatch.setenv("SIMILIA_GPYTORCH_PYTHON", "python")
+    monkeypatch.setattr(gaussian_processes, "_gpytorch", rival)
+    both = [*gaussian_processes.measure(Task("length"), 2, ours)]
+    assert [record for record in both if record["model"] not in STEPS] == ours
+    first, second = STEPS.values()
+    assert [steps for _, steps in asked] == [first, second, first, second]
+    assert len({test for test, _ in asked}) == 2  # one for each split
+    asked.clear()
+    lacking = [record for record in both if (record["run"], record.get("RMSE")) != (1, float(second))]
+    assert [*gaussian_processes.measure(Task("length"), 2, lacking)] == both
+    assert [steps for _, steps in asked] == [second]
 
 
 def test_scores_by_hand():
