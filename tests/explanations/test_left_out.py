@@ -455,6 +455,69 @@ def test_columns_are_those_that_the_kernel_compares():
     plt.close(found.plot().figure)
 
 
+def _apart(x, z):
+    """Return the distance of two vectors in the feature space of RBF(0.3)."""
+    return np.sqrt(2 - 2 * np.exp(-0.3 * np.square(x - z).sum()))
+
+
+def _strangeness(detector, X, x):
+    """Return how strange x is among the rows of X by RBF(0.3) and 5 neighbours; scikit-learn computes densities."""
+    if detector.method == "neighbors":
+        return sorted(_apart(x, z) for z in X)[4]
+    if detector.method == "density":
+        return -LocalOutlierFactor(5, metric=_apart, novelty=True).fit(X).score_samples(x[None])[0]
+    Z = detector.objects_
+    k, K = (np.array([[1 - _apart(a, z) ** 2 / 2 for z in Z] for a in A]) for A in (x[None], Z))
+    return 1 - (k @ np.linalg.solve(K, k.T)).item()
+
+
+@pytest.mark.parametrize("novelty", [False, True])
+@pytest.mark.parametrize("method", ["neighbors", "density", "reconstruction"])
+def test_columns_that_make_a_vector_an_outlier(method, novelty):
+    X = TABLE.to_numpy()
+    detector = sm.OutlierDetector(RBF, method, n_neighbors=5, n_components=20, novelty=novelty, random_state=0)
+    detector.fit(TABLE)
+    x = X[7] + [0, 0, 0, 2.5]
+    means = np.asarray(detector.objects_).mean(axis=0)
+    found = explain(detector, pd.Series(x, TABLE.columns))
+    assert found.value == pytest.approx(_strangeness(detector, X, x), rel=1e-6)
+    expected = _falls(lambda rows: [_strangeness(detector, X, rows[0])], x, means)
+    np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-5, atol=1e-7)
+    assert (found.kind, found.left_out.parts[0].name) == ("strangeness", "dose")
+    assert found.title == f"strangeness of x by OutlierDetector(method={method!r})"
+    assert f"an object whose strangeness is above {-detector.offset_:.3g} is an outlier" in found.note
+    assert "by how much the strangeness falls if the mean of a column" in found.to_text()
+    fitted = sm.Pipeline([("scaler", FunctionTransformer()), ("detector", detector)]).fit(X)
+    np.testing.assert_allclose(explain(fitted, x).left_out.amounts, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_stretches_that_make_a_string_an_outlier():
+    X = ["acgt" * 4 + "acgt"[:i] for i in range(4)] + ["cgta" * 4 + "cgta"[:i] for i in range(4)]
+    kernel = sm.kernels.Spectrum(2, normalize=True)
+    detector = sm.OutlierDetector(kernel, "reconstruction", n_components=4, novelty=True, random_state=0).fit(X)
+    x = "acgtacgttttttacgtacgt"
+    found = explain(detector, x)
+    best = found.left_out.parts[0]
+    a, b = int(best.in_x[0]), int(best.in_x[-1]) + 1
+    whole, rest = -detector.score_samples([x, x[:a] + x[b:]])
+    assert (found.value, best.contribution) == pytest.approx((whole, whole - rest))
+    assert best.name in "gttttttacg"
+    assert "ttt" in best.name
+
+
+def test_points_that_make_a_set_an_outlier_are_orange():
+    """What makes an object unlike the training objects has the colour that it has in explanations of distances."""
+    X, odd = _sets()[::2], {2, 5, 7, 9}
+    model = make_pipeline(MeanMapFeatures(random_state=0), sm.OutlierDetector(RBF, n_neighbors=3)).fit(X[1:])
+    X[0][[*odd]] = 4.0
+    found = explain(model, X[0])
+    assert {*np.argsort(-found.left_out.amounts)[:4].tolist()} == odd
+    ax = found.plot()
+    plt.close(ax.figure)
+    red, _, blue, _ = ax.collections[0].get_facecolors().T
+    assert {*np.argsort(blue - red)[:4].tolist()} == odd
+
+
 @pytest.mark.parametrize("mapping", ["sqrt", "projection"])
 def test_columns_of_the_heat_kernel_are_proportions_or_coordinates_of_unit_vectors(mapping):
     X = np.random.default_rng(0).gamma(1.0, size=(60, 5)) * np.arange(1, 61)[:, None]

@@ -152,10 +152,12 @@ def explain(
     ``method="gaussian"``. For `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest
     centre minus the squared distance to the nearest centre. For a `similia.learn.OutlierDetector` with
     ``method="neighbors"``, the explained value is the distance from x to its k-th nearest training object, where k is
-    `n_neighbors_`. For voting and calibrated models, `explain` explains one of the combined models, if possible one
-    that agrees with the overall prediction. If the targets were scaled linearly for training, the parts are in the
-    original units of the targets. If they were transformed in another way, the parts are in the transformed units, and
-    the `note` of the result gives the prediction in original units.
+    `n_neighbors_`. If this distance has no parts, as by `similia.kernels.RBF`, or with another method, the value is the
+    strangeness of x, and `left_out` says which places or columns make x strange. For voting and calibrated models,
+    `explain` explains one of the combined models, if possible one that agrees with the overall prediction. If the
+    targets were scaled linearly for training, the parts are in the original units of the targets. If they were
+    transformed in another way, the parts are in the transformed units, and the `note` of the result gives the
+    prediction in original units.
 
     **Names of columns.** Parts that are columns of vectors have the names of the data frame to which the model was
     fitted, or from which x is a row. After steps such as scikit-learn's ``TfidfVectorizer`` or ``ColumnTransformer``,
@@ -289,8 +291,10 @@ def of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool
 
 
 def _threshold(steps: list[Any], x: Any) -> str:
-    """Return a note if the threshold of a classifier makes it predict another class than the model inside."""
+    """Return a note on the threshold of a detector, or of a classifier that differs from the model inside."""
     learner = steps[-1]
+    if isinstance(learner, OutlierDetector):
+        return f"an object whose strangeness is above {-learner.offset_:.3g} is an outlier"
     if not isinstance(learner, FixedThresholdClassifier | TunedThresholdClassifierCV):
         return ""
     X = through(steps[:-1], collection(steps[0], x))
@@ -385,23 +389,16 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     *before, detector = steps
     check_fitted(detector)
     if detector.method_ != "neighbors":
-        raise TypeError(
+        raise NoParts(
             f"the scores of OutlierDetector(method={detector.method_!r}) have no parts; those of "
             "method='neighbors' have"
         )
     X, naming = as_objects(detector.distance_, through(before, collection(steps[0], x))), naming.after(before)
     (distances,), (numbers,) = detector.kneighbors(X)
-    number = int(numbers[-1])
-    try:
-        found = _of_a_pair(
-            detector.distance_, X, take(detector.objects_, [number]), naming, top, f"training object {number}"
-        )
-    except NoParts as error:
-        raise TypeError(str(error)) from None
+    who = f"training object {numbers[-1]}"
+    found = _of_a_pair(detector.distance_, X, take(detector.objects_, [int(numbers[-1])]), naming, top, who)
     return _noted(
-        found,
-        f"neighbour {len(numbers)} of x is training object {number}, at distance {distances[-1]:.3g}; an object whose "
-        f"distance is above {-detector.offset_:.3g} is an outlier",
+        found, f"neighbour {len(numbers)} of x is {who}, at distance {distances[-1]:.3g}, which is the strangeness of x"
     )
 
 

@@ -59,6 +59,7 @@ from similia.explanations._views import Places, View, as_text, one_note, view_of
 from similia.kernels.hypersphere import SphereKernel, to_hypersphere
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelSVC
+from similia.learn.outliers import OutlierDetector
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, as_graphs, as_series, as_sets, as_strings, concatenate
 from similia.objects.molecules import SmilesBatch
 from similia.objects.sequences import Batch, offsets_of
@@ -123,28 +124,33 @@ def without_parts(steps: list[Any], x: Any, naming: Naming, top: int, why: str) 
         decisions.check_one_label(learner, rows)
     if not is_scored(learner):
         return None
-    scores = _scores(learner, rows)[0]
-    value, kind, title = float(scores[0]), "prediction", decisions.PREDICTED
-    if not is_regressor(learner):
+    scores, by = _scores(learner, rows)[0], name_of(learner)
+    value, kind, title = float(scores[0]), "prediction", f"of {by}, {decisions.PREDICTED}"
+    if isinstance(learner, OutlierDetector):
+        kind, title = "strangeness", f"of x by {by}(method={learner.method_!r})"
+    elif not is_regressor(learner):
         if len(learner.classes_) < 2:
-            raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
+            raise ValueError(f"{by} was fitted to one class, so it makes no decision to explain")
         winner, other, weights = _rivals(learner, rows, scores)
         value, kind = float(scores @ weights), "decision"
-        title = decisions.against(learner.classes_, winner, other)
+        title = f"of {by}, {decisions.against(learner.classes_, winner, other)}"
     elif len(scores) > 1:
         raise decisions.several_numbers(learner, len(scores))
-    title = f"{kind} of {name_of(learner)}, {title}"
     nothing = Found(np.zeros(0), lambda k: ("", NOWHERE, NOWHERE))
-    found = explained(
-        value, kind, nothing, top, title, (view, None), note=f"the {kind} has no parts: {why.split('; ')[0]}"
-    )
+    note = f"the {kind} has no parts: {why.split('; ')[0]}"
+    found = explained(value, kind, nothing, top, f"{kind} {title}", (view, None), note=note)
     return with_left_out(found, steps, x, naming, top)
 
 
 def is_scored(learner: Any) -> bool:
-    """Return whether a learner predicts numbers or gives scores to classes."""
+    """Return whether a learner predicts numbers, or gives scores to classes or to outliers."""
     scored = hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
-    return is_regressor(learner) or (scored and hasattr(learner, "classes_"))
+    return _is_number(learner) or (scored and hasattr(learner, "classes_"))
+
+
+def _is_number(learner: Any) -> bool:
+    """Return whether the decision of a learner is a number that it predicts, or the strangeness of an object."""
+    return is_regressor(learner) or isinstance(learner, OutlierDetector)
 
 
 def _left_out(found: Explanation, steps: list[Any], view: View, without: Without, top: int) -> LeftOut:
@@ -365,15 +371,15 @@ def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
 def decision_at(steps: list[Any], whole: Any) -> tuple[Decide, tuple[str, str] | None]:
     """Return the decision of a model as a function of a collection, shape (n,), and the names of the two classes.
 
-    The decision is a predicted number (then there are no classes), or the score of the class predicted for the object
-    of the collection `whole`, minus that of its closest rival.
+    The decision is a number (see `_is_number`; then there are no classes), or the score of the class predicted for the
+    object of the collection `whole`, minus that of its closest rival.
     """
     learner = steps[-1]
 
     def scores(objects: Any) -> Floats:
         return _scores(learner, through(steps[:-1], objects))
 
-    if is_regressor(learner):
+    if _is_number(learner):
         return lambda objects: scores(objects)[:, 0], None
     winner, other, weights = _rivals(learner, through(steps[:-1], whole), scores(whole)[0])
     names = str(learner.classes_[winner]), str(learner.classes_[other])
@@ -403,9 +409,10 @@ def through(steps: list[Any], X: Any) -> Any:
 
 
 def _scores(learner: Any, X: Any) -> Floats:
-    """Return predicted numbers, outputs of one-vs-one machines, or scores of classes, shape (n, n_columns)."""
-    if is_regressor(learner):
-        predicted = np.asarray(learner.predict(X), dtype=np.float64)
+    """Return predicted numbers, strangeness, outputs of one-vs-one machines or scores of classes, (n, n_columns)."""
+    if _is_number(learner):
+        numbers = learner._strangeness(X)[0] if isinstance(learner, OutlierDetector) else learner.predict(X)
+        predicted = np.asarray(numbers, dtype=np.float64)
         return predicted.reshape(len(predicted), -1)
     if isinstance(learner, KernelSVC | HeatSVC):
         objects = _support_rows(learner) if isinstance(learner, HeatSVC) else learner.support_objects_

@@ -290,8 +290,8 @@ def curves(e: Explanation) -> list[tuple[str, Floats, Floats]]:
 
 
 def sign_of(e: Explanation) -> float:
-    """Return -1 if a distance is explained, because its positive parts make objects unlike; otherwise 1."""
-    return -1.0 if "distance" in e.kind else 1.0
+    """Return -1 for a distance or strangeness, because its positive parts make objects unlike; otherwise 1."""
+    return -1.0 if "distance" in e.kind or e.kind == "strangeness" else 1.0
 
 
 def links_of(e: Explanation) -> tuple[list[tuple[int, int, float]], float]:
