@@ -5,6 +5,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import TransformedTargetRegressor
@@ -19,7 +20,7 @@ from sklearn.svm import SVC, OneClassSVM
 
 import similia as sm
 from similia.embeddings import GraphletSampling, MeanMapFeatures, Representatives
-from similia.explanations import _left_out, explain
+from similia.explanations import _left_out, explain, explain_classes
 from similia.explanations._views import view_of
 from similia.objects import GraphBatch, GraphToSets, SeriesToSets, as_graphs, as_series, as_sets
 
@@ -128,7 +129,7 @@ def test_models_with_stretches_and_short_strings_leave_nothing_out(planted, mode
 
 
 def test_classes_are_explained_without_leaving_anything_out(planted, model, monkeypatch):
-    from similia.explanations import _explain, explain_classes
+    from similia.explanations import _explain
 
     monkeypatch.setattr(_explain, "with_left_out", None)  # which fails if it is called
     assert set(explain_classes(model, planted[0], n_members=2)) == {*"abc"}
@@ -530,6 +531,45 @@ def test_columns_of_the_heat_kernel_are_proportions_or_coordinates_of_unit_vecto
         expected = _falls(_for_predicted(model, units[4]), units[4], units[model.support_].mean(axis=0))
         np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-5, atol=1e-8)
         assert found.left_out.of == "the decision"
+
+
+@pytest.mark.parametrize("mapping", ["sqrt", "projection"])
+@pytest.mark.parametrize("learner", ["HeatSVC", "KernelSVC", "Nystroem"])
+def test_columns_of_sparse_rows_are_those_that_are_not_0(learner, mapping):
+    """The twin is fitted to dense rows."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(60, 9)) * (rng.random((60, 9)) < 0.4)
+    X[:, 8] = 1.0
+    y = np.where(X[:, 2] > X[:, 3], "a", "b")
+    x = next(row for row in X if row[2] and not row[:5].all())
+    heat = sm.kernels.HypersphericalHeat(contrast=2.0, mapping=mapping)
+    make = {
+        "HeatSVC": lambda: sm.recipes.heat_svm(2.0, 1.0, mapping=mapping), "KernelSVC": lambda: sm.KernelSVC(heat),
+        "Nystroem": lambda: make_pipeline(sm.Nystroem(heat, 12, random_state=0), LogisticRegression()),
+    }[learner]  # fmt: skip
+    model, twin = make().fit(sp.csr_array(X), y), make().fit(X, y)
+    kept = twin[0].landmark_indices_ if learner == "Nystroem" else twin.support_
+    sizes = X.sum(axis=1) if mapping == "sqrt" else np.linalg.norm(X, axis=1)
+    unit = x / (x.sum() if mapping == "sqrt" else np.linalg.norm(x))
+    falls = _falls(_for_predicted(twin, unit), unit, (X / sizes[:, None])[kept].mean(axis=0))
+    for row in (sp.csr_array(x[None]), sp.csr_matrix(x[None])):
+        found = explain(model, row)
+        np.testing.assert_allclose(found.left_out.amounts, np.where(x, falls, 0.0), rtol=1e-5, atol=1e-8)
+        assert {part.name for part in found.left_out.parts} == {f"column {k}" for k in np.flatnonzero(x)}
+        assert "columns in which x is 0 are not left out" in found.note
+    shared = explain_classes(model, sp.csr_array(X))
+    assert shared["a"][0].name == "column 2"
+    assert "column 3" in {part.name for part in shared["b"]}
+
+
+def test_of_many_columns_of_a_sparse_row_those_far_from_the_mean_are_left_out():
+    X = sp.random_array((30, 4000), density=0.05, rng=0, format="csr")
+    model = sm.KernelRidge(sm.kernels.HypersphericalHeat(contrast=2.0, mapping="projection")).fit(X, np.arange(30.0))
+    found, row = explain(model, X[[0]]), X[[0]].toarray()[0]
+    units = X.toarray() / np.linalg.norm(X.toarray(), axis=1)[:, None]
+    far = np.argsort(np.where(row, -np.abs(units[0] - units.mean(axis=0)), 0.0))[:120]
+    assert {*np.flatnonzero(found.left_out.amounts)} == {*far}
+    assert f"of {np.count_nonzero(row)} columns, only the 120 in which" in found.note
 
 
 @pytest.mark.parametrize("frame", [False, True])

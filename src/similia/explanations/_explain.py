@@ -178,14 +178,14 @@ def explain(
     matter. To find these places, the model predicts up to about 120 times, each time without one place or a group of
     neighbouring places, and then up to `top` times more.
 
-    **Columns without parts.** If a model compares dense vectors by a kernel or distance without parts by column, such
-    as `similia.kernels.RBF` or `similia.kernels.HypersphericalHeat`, the parts are training objects, and `left_out`
-    says which columns matter. In place of a column of x, `explain` puts its mean over the training objects that the
-    model keeps (support objects, landmarks, or all of them), and predicts again. Only single columns are left out, at
-    most 120: those in which x differs most from the mean. The columns are those that the kernel compares, after steps
-    such as ``StandardScaler``. A kernel on the sphere ignores the length of a vector, so x and the training objects are
-    first divided by their sums (``mapping="sqrt"``) or norms (``mapping="projection"``). The columns of a model that
-    keeps no training objects are not left out.
+    **Columns without parts.** If a model compares vectors by a kernel or distance without parts by column, such as
+    `similia.kernels.RBF` or `similia.kernels.HypersphericalHeat`, the parts are training objects, and `left_out` says
+    which columns matter. In place of a column of x, `explain` puts its mean over the training objects that the model
+    keeps (support objects, landmarks, or all of them), and predicts again. Only single columns are left out, at most
+    120: those in which x differs most from the mean. Of a sparse row, only columns that are not 0 are left out. The
+    columns are those that the kernel compares, after steps such as ``StandardScaler``. A kernel on the sphere ignores
+    the length of a vector, so x and the training objects are first divided by their sums (``mapping="sqrt"``) or norms
+    (``mapping="projection"``). The columns of a model that keeps no training objects are not left out.
 
     **Unexplained remainder.** In two cases, an amount of the value stays `unexplained`. The first case is `SoftDTW` and
     `GlobalAlignment`, which sum over all alignments of x and y. Each part is the cost or log similarity of two matched

@@ -98,6 +98,8 @@ class View:
         Values of a series or a set; of a vector, its numbers and the means of the columns.
     links : sequence of (int, int, float)
         (place in x, place in y, amount) of matched places, as in `Found`; only the view of x holds them.
+    stored : ndarray of int64 or None
+        Columns of a sparse row that are not 0, ascending; None for other objects.
     """
 
     kind: str
@@ -108,6 +110,7 @@ class View:
     bonds: list[str] | None = None
     values: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 1)))
     links: Sequence[tuple[int, int, float]] = ()
+    stored: Places | None = None
 
 
 def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View:
