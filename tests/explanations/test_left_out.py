@@ -573,6 +573,24 @@ def test_of_many_columns_of_a_sparse_row_those_far_from_the_mean_are_left_out():
 
 
 @pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("make", [lambda k: sm.KernelSVC(k), lambda k: sm.Nystroem(k, 8, random_state=0)])
+def test_a_sum_with_a_kernel_without_columns_leaves_columns_out(make, frame):
+    cosine = sm.kernels.Cosine()
+    X = TABLE if frame else TABLE.to_numpy()
+    first = make(sm.kernels.Sum([RBF, sm.kernels.Sum([cosine])]))
+    model = (first if hasattr(first, "predict") else make_pipeline(first, LogisticRegression())).fit(X, GROUPS)
+    kept = model.support_ if hasattr(model, "support_") else model[0].landmark_indices_
+    x = TABLE.to_numpy()[3]
+    found = explain(model, TABLE[3:4] if frame else x)
+    expected = _falls(_for_predicted(model, x), x, TABLE.to_numpy()[kept].mean(axis=0))
+    np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-6, atol=1e-9)
+    assert found.left_out.parts[0].name == ("age" if frame else "column 2")
+    assert any(part.name.startswith("Sum: Cosine: ") for part in found.parts)
+    both = sm.kernels.Sum([cosine, sm.kernels.Normalized(cosine)])
+    assert explain(sm.KernelSVC(both).fit(X, GROUPS), TABLE[3:4] if frame else x).left_out is None
+
+
+@pytest.mark.parametrize("frame", [False, True])
 def test_columns_of_vectors_that_a_function_of_the_user_compares(frame):
     """The twin compares by the built-in kernel."""
     own = sm.KernelSVC(sm.pairwise(lambda u, v: float(np.exp(-0.3 * np.square(np.subtract(u, v)).sum()))))

@@ -203,7 +203,8 @@ def explain(
     amount that f adds to the similarity of x and z_i. The sign of a_i says whether this similarity counts for or
     against a class. Features that x lacks have no part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i
     is 1 or, with ``normalize=True``, the product of the norms. For a `similia.kernels.Sum`, the value of each kernel in
-    the sum is split into its own parts; the parts of a kernel without features are training objects.
+    the sum is split into its own parts; the parts of a kernel without features are training objects. If it compares
+    vectors, `left_out` then says which columns matter to the whole decision, as under **Columns without parts**.
 
     References
     ----------

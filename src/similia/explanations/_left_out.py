@@ -306,7 +306,7 @@ def _vector(steps: list[Any], x: Any, naming: Naming) -> tuple[list[Any], View, 
         return None
     compared, objects = _kept(steps[which])
     X = collection(steps[0], x)
-    if has_features(compared) or isinstance(X, Batch):
+    if has_features(compared, all) or isinstance(X, Batch):
         return None
     row, objects = (_rows(compared, some) for some in (through(steps[:which], X), objects))
     if row is None or objects is None or not objects.shape[0] or row.shape != (1, objects.shape[1]):
