@@ -5,6 +5,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import TransformedTargetRegressor
@@ -19,7 +20,7 @@ from sklearn.svm import SVC, OneClassSVM
 
 import similia as sm
 from similia.embeddings import GraphletSampling, MeanMapFeatures, Representatives
-from similia.explanations import _left_out, explain
+from similia.explanations import _left_out, explain, explain_classes
 from similia.explanations._views import view_of
 from similia.objects import GraphBatch, GraphToSets, SeriesToSets, as_graphs, as_series, as_sets
 
@@ -128,7 +129,7 @@ def test_models_with_stretches_and_short_strings_leave_nothing_out(planted, mode
 
 
 def test_classes_are_explained_without_leaving_anything_out(planted, model, monkeypatch):
-    from similia.explanations import _explain, explain_classes
+    from similia.explanations import _explain
 
     monkeypatch.setattr(_explain, "with_left_out", None)  # which fails if it is called
     assert set(explain_classes(model, planted[0], n_members=2)) == {*"abc"}
@@ -455,6 +456,69 @@ def test_columns_are_those_that_the_kernel_compares():
     plt.close(found.plot().figure)
 
 
+def _apart(x, z):
+    """Return the distance of two vectors in the feature space of RBF(0.3)."""
+    return np.sqrt(2 - 2 * np.exp(-0.3 * np.square(x - z).sum()))
+
+
+def _strangeness(detector, X, x):
+    """Return how strange x is among the rows of X by RBF(0.3) and 5 neighbours; scikit-learn computes densities."""
+    if detector.method == "neighbors":
+        return sorted(_apart(x, z) for z in X)[4]
+    if detector.method == "density":
+        return -LocalOutlierFactor(5, metric=_apart, novelty=True).fit(X).score_samples(x[None])[0]
+    Z = detector.objects_
+    k, K = (np.array([[1 - _apart(a, z) ** 2 / 2 for z in Z] for a in A]) for A in (x[None], Z))
+    return 1 - (k @ np.linalg.solve(K, k.T)).item()
+
+
+@pytest.mark.parametrize("novelty", [False, True])
+@pytest.mark.parametrize("method", ["neighbors", "density", "reconstruction"])
+def test_columns_that_make_a_vector_an_outlier(method, novelty):
+    X = TABLE.to_numpy()
+    detector = sm.OutlierDetector(RBF, method, n_neighbors=5, n_components=20, novelty=novelty, random_state=0)
+    detector.fit(TABLE)
+    x = X[7] + [0, 0, 0, 2.5]
+    means = np.asarray(detector.objects_).mean(axis=0)
+    found = explain(detector, pd.Series(x, TABLE.columns))
+    assert found.value == pytest.approx(_strangeness(detector, X, x), rel=1e-6)
+    expected = _falls(lambda rows: [_strangeness(detector, X, rows[0])], x, means)
+    np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-5, atol=1e-7)
+    assert (found.kind, found.left_out.parts[0].name) == ("strangeness", "dose")
+    assert found.title == f"strangeness of x by OutlierDetector(method={method!r})"
+    assert f"an object whose strangeness is above {-detector.offset_:.3g} is an outlier" in found.note
+    assert "by how much the strangeness falls if the mean of a column" in found.to_text()
+    fitted = sm.Pipeline([("scaler", FunctionTransformer()), ("detector", detector)]).fit(X)
+    np.testing.assert_allclose(explain(fitted, x).left_out.amounts, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_stretches_that_make_a_string_an_outlier():
+    X = ["acgt" * 4 + "acgt"[:i] for i in range(4)] + ["cgta" * 4 + "cgta"[:i] for i in range(4)]
+    kernel = sm.kernels.Spectrum(2, normalize=True)
+    detector = sm.OutlierDetector(kernel, "reconstruction", n_components=4, novelty=True, random_state=0).fit(X)
+    x = "acgtacgttttttacgtacgt"
+    found = explain(detector, x)
+    best = found.left_out.parts[0]
+    a, b = int(best.in_x[0]), int(best.in_x[-1]) + 1
+    whole, rest = -detector.score_samples([x, x[:a] + x[b:]])
+    assert (found.value, best.contribution) == pytest.approx((whole, whole - rest))
+    assert best.name in "gttttttacg"
+    assert "ttt" in best.name
+
+
+def test_points_that_make_a_set_an_outlier_are_orange():
+    """What makes an object unlike the training objects has the colour that it has in explanations of distances."""
+    X, odd = _sets()[::2], {2, 5, 7, 9}
+    model = make_pipeline(MeanMapFeatures(random_state=0), sm.OutlierDetector(RBF, n_neighbors=3)).fit(X[1:])
+    X[0][[*odd]] = 4.0
+    found = explain(model, X[0])
+    assert {*np.argsort(-found.left_out.amounts)[:4].tolist()} == odd
+    ax = found.plot()
+    plt.close(ax.figure)
+    red, _, blue, _ = ax.collections[0].get_facecolors().T
+    assert {*np.argsort(blue - red)[:4].tolist()} == odd
+
+
 @pytest.mark.parametrize("mapping", ["sqrt", "projection"])
 def test_columns_of_the_heat_kernel_are_proportions_or_coordinates_of_unit_vectors(mapping):
     X = np.random.default_rng(0).gamma(1.0, size=(60, 5)) * np.arange(1, 61)[:, None]
@@ -467,6 +531,63 @@ def test_columns_of_the_heat_kernel_are_proportions_or_coordinates_of_unit_vecto
         expected = _falls(_for_predicted(model, units[4]), units[4], units[model.support_].mean(axis=0))
         np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-5, atol=1e-8)
         assert found.left_out.of == "the decision"
+
+
+@pytest.mark.parametrize("mapping", ["sqrt", "projection"])
+@pytest.mark.parametrize("learner", ["HeatSVC", "KernelSVC", "Nystroem"])
+def test_columns_of_sparse_rows_are_those_that_are_not_0(learner, mapping):
+    """The twin is fitted to dense rows."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(60, 9)) * (rng.random((60, 9)) < 0.4)
+    X[:, 8] = 1.0
+    y = np.where(X[:, 2] > X[:, 3], "a", "b")
+    x = next(row for row in X if row[2] and not row[:5].all())
+    heat = sm.kernels.HypersphericalHeat(contrast=2.0, mapping=mapping)
+    make = {
+        "HeatSVC": lambda: sm.recipes.heat_svm(2.0, 1.0, mapping=mapping), "KernelSVC": lambda: sm.KernelSVC(heat),
+        "Nystroem": lambda: make_pipeline(sm.Nystroem(heat, 12, random_state=0), LogisticRegression()),
+    }[learner]  # fmt: skip
+    model, twin = make().fit(sp.csr_array(X), y), make().fit(X, y)
+    kept = twin[0].landmark_indices_ if learner == "Nystroem" else twin.support_
+    sizes = X.sum(axis=1) if mapping == "sqrt" else np.linalg.norm(X, axis=1)
+    unit = x / (x.sum() if mapping == "sqrt" else np.linalg.norm(x))
+    falls = _falls(_for_predicted(twin, unit), unit, (X / sizes[:, None])[kept].mean(axis=0))
+    for row in (sp.csr_array(x[None]), sp.csr_matrix(x[None])):
+        found = explain(model, row)
+        np.testing.assert_allclose(found.left_out.amounts, np.where(x, falls, 0.0), rtol=1e-5, atol=1e-8)
+        assert {part.name for part in found.left_out.parts} == {f"column {k}" for k in np.flatnonzero(x)}
+        assert "columns in which x is 0 are not left out" in found.note
+    shared = explain_classes(model, sp.csr_array(X))
+    assert shared["a"][0].name == "column 2"
+    assert "column 3" in {part.name for part in shared["b"]}
+
+
+def test_of_many_columns_of_a_sparse_row_those_far_from_the_mean_are_left_out():
+    X = sp.random_array((30, 4000), density=0.05, rng=0, format="csr")
+    model = sm.KernelRidge(sm.kernels.HypersphericalHeat(contrast=2.0, mapping="projection")).fit(X, np.arange(30.0))
+    found, row = explain(model, X[[0]]), X[[0]].toarray()[0]
+    units = X.toarray() / np.linalg.norm(X.toarray(), axis=1)[:, None]
+    far = np.argsort(np.where(row, -np.abs(units[0] - units.mean(axis=0)), 0.0))[:120]
+    assert {*np.flatnonzero(found.left_out.amounts)} == {*far}
+    assert f"of {np.count_nonzero(row)} columns, only the 120 in which" in found.note
+
+
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("make", [lambda k: sm.KernelSVC(k), lambda k: sm.Nystroem(k, 8, random_state=0)])
+def test_a_sum_with_a_kernel_without_columns_leaves_columns_out(make, frame):
+    cosine = sm.kernels.Cosine()
+    X = TABLE if frame else TABLE.to_numpy()
+    first = make(sm.kernels.Sum([RBF, sm.kernels.Sum([cosine])]))
+    model = (first if hasattr(first, "predict") else make_pipeline(first, LogisticRegression())).fit(X, GROUPS)
+    kept = model.support_ if hasattr(model, "support_") else model[0].landmark_indices_
+    x = TABLE.to_numpy()[3]
+    found = explain(model, TABLE[3:4] if frame else x)
+    expected = _falls(_for_predicted(model, x), x, TABLE.to_numpy()[kept].mean(axis=0))
+    np.testing.assert_allclose(found.left_out.amounts, expected, rtol=1e-6, atol=1e-9)
+    assert found.left_out.parts[0].name == ("age" if frame else "column 2")
+    assert any(part.name.startswith("Sum: Cosine: ") for part in found.parts)
+    both = sm.kernels.Sum([cosine, sm.kernels.Normalized(cosine)])
+    assert explain(sm.KernelSVC(both).fit(X, GROUPS), TABLE[3:4] if frame else x).left_out is None
 
 
 @pytest.mark.parametrize("frame", [False, True])

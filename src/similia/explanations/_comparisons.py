@@ -40,7 +40,7 @@ Cost: that of counting the features of all y_i, then linear in the number of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -560,12 +560,12 @@ def _split(kernel: Any, X: Any, Y: Any, alpha: Floats, naming: Naming, called: C
     return linear_parts(x, lookup(x.ids, *summed(counts.ids, counts.values * weights * each)))
 
 
-def has_features(kernel: Any) -> bool:
-    """Return whether sums of values of this kernel split by features, those of a sum of kernels at least in part."""
+def has_features(kernel: Any, of: Callable[[Iterable[bool]], bool] = any) -> bool:
+    """Return whether sums of values of this kernel split by features; of a `Sum`, `any` or `all` of its kernels."""
     if isinstance(kernel, Sum):
-        return any(map(has_features, kernel._parts()))
+        return of(has_features(part, of) for part in kernel._parts())
     if isinstance(kernel, Normalized):
-        return has_features(kernel.kernel)
+        return has_features(kernel.kernel, of)
     return isinstance(kernel, FeatureKernel | MinMax | Cosine)
 
 

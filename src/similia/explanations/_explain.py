@@ -152,10 +152,12 @@ def explain(
     ``method="gaussian"``. For `similia.learn.KernelKMeans`, the decision is the squared distance to the second nearest
     centre minus the squared distance to the nearest centre. For a `similia.learn.OutlierDetector` with
     ``method="neighbors"``, the explained value is the distance from x to its k-th nearest training object, where k is
-    `n_neighbors_`. For voting and calibrated models, `explain` explains one of the combined models, if possible one
-    that agrees with the overall prediction. If the targets were scaled linearly for training, the parts are in the
-    original units of the targets. If they were transformed in another way, the parts are in the transformed units, and
-    the `note` of the result gives the prediction in original units.
+    `n_neighbors_`. If this distance has no parts, as by `similia.kernels.RBF`, or with another method, the value is the
+    strangeness of x, and `left_out` says which places or columns make x strange. For voting and calibrated models,
+    `explain` explains one of the combined models, if possible one that agrees with the overall prediction. If the
+    targets were scaled linearly for training, the parts are in the original units of the targets. If they were
+    transformed in another way, the parts are in the transformed units, and the `note` of the result gives the
+    prediction in original units.
 
     **Names of columns.** Parts that are columns of vectors have the names of the data frame to which the model was
     fitted, or from which x is a row. After steps such as scikit-learn's ``TfidfVectorizer`` or ``ColumnTransformer``,
@@ -176,14 +178,14 @@ def explain(
     matter. To find these places, the model predicts up to about 120 times, each time without one place or a group of
     neighbouring places, and then up to `top` times more.
 
-    **Columns without parts.** If a model compares dense vectors by a kernel or distance without parts by column, such
-    as `similia.kernels.RBF` or `similia.kernels.HypersphericalHeat`, the parts are training objects, and `left_out`
-    says which columns matter. In place of a column of x, `explain` puts its mean over the training objects that the
-    model keeps (support objects, landmarks, or all of them), and predicts again. Only single columns are left out, at
-    most 120: those in which x differs most from the mean. The columns are those that the kernel compares, after steps
-    such as ``StandardScaler``. A kernel on the sphere ignores the length of a vector, so x and the training objects are
-    first divided by their sums (``mapping="sqrt"``) or norms (``mapping="projection"``). The columns of a model that
-    keeps no training objects are not left out.
+    **Columns without parts.** If a model compares vectors by a kernel or distance without parts by column, such as
+    `similia.kernels.RBF` or `similia.kernels.HypersphericalHeat`, the parts are training objects, and `left_out` says
+    which columns matter. In place of a column of x, `explain` puts its mean over the training objects that the model
+    keeps (support objects, landmarks, or all of them), and predicts again. Only single columns are left out, at most
+    120: those in which x differs most from the mean. Of a sparse row, only columns that are not 0 are left out. The
+    columns are those that the kernel compares, after steps such as ``StandardScaler``. A kernel on the sphere ignores
+    the length of a vector, so x and the training objects are first divided by their sums (``mapping="sqrt"``) or norms
+    (``mapping="projection"``). The columns of a model that keeps no training objects are not left out.
 
     **Unexplained remainder.** In two cases, an amount of the value stays `unexplained`. The first case is `SoftDTW` and
     `GlobalAlignment`, which sum over all alignments of x and y. Each part is the cost or log similarity of two matched
@@ -201,7 +203,8 @@ def explain(
     amount that f adds to the similarity of x and z_i. The sign of a_i says whether this similarity counts for or
     against a class. Features that x lacks have no part; they only enlarge D_i. For `similia.kernels.Intersection`, D_i
     is 1 or, with ``normalize=True``, the product of the norms. For a `similia.kernels.Sum`, the value of each kernel in
-    the sum is split into its own parts; the parts of a kernel without features are training objects.
+    the sum is split into its own parts; the parts of a kernel without features are training objects. If it compares
+    vectors, `left_out` then says which columns matter to the whole decision, as under **Columns without parts**.
 
     References
     ----------
@@ -289,8 +292,10 @@ def of_steps(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool
 
 
 def _threshold(steps: list[Any], x: Any) -> str:
-    """Return a note if the threshold of a classifier makes it predict another class than the model inside."""
+    """Return a note on the threshold of a detector, or of a classifier that differs from the model inside."""
     learner = steps[-1]
+    if isinstance(learner, OutlierDetector):
+        return f"an object whose strangeness is above {-learner.offset_:.3g} is an outlier"
     if not isinstance(learner, FixedThresholdClassifier | TunedThresholdClassifierCV):
         return ""
     X = through(steps[:-1], collection(steps[0], x))
@@ -385,23 +390,16 @@ def _of_a_detector(steps: list[Any], x: Any, naming: Naming, top: int) -> Explan
     *before, detector = steps
     check_fitted(detector)
     if detector.method_ != "neighbors":
-        raise TypeError(
+        raise NoParts(
             f"the scores of OutlierDetector(method={detector.method_!r}) have no parts; those of "
             "method='neighbors' have"
         )
     X, naming = as_objects(detector.distance_, through(before, collection(steps[0], x))), naming.after(before)
     (distances,), (numbers,) = detector.kneighbors(X)
-    number = int(numbers[-1])
-    try:
-        found = _of_a_pair(
-            detector.distance_, X, take(detector.objects_, [number]), naming, top, f"training object {number}"
-        )
-    except NoParts as error:
-        raise TypeError(str(error)) from None
+    who = f"training object {numbers[-1]}"
+    found = _of_a_pair(detector.distance_, X, take(detector.objects_, [int(numbers[-1])]), naming, top, who)
     return _noted(
-        found,
-        f"neighbour {len(numbers)} of x is training object {number}, at distance {distances[-1]:.3g}; an object whose "
-        f"distance is above {-detector.offset_:.3g} is an outlier",
+        found, f"neighbour {len(numbers)} of x is {who}, at distance {distances[-1]:.3g}, which is the strangeness of x"
     )
 
 

@@ -87,8 +87,8 @@ class Explanation:
         x. For some kernels and distances, `value` is the logarithm or the square of the similarity or distance, because
         the parts add up to this logarithm or square; see `kind` and `note`.
     kind : str
-        ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"`` or
-        ``"prediction"``.
+        ``"similarity"``, ``"log similarity"``, ``"distance"``, ``"squared distance"``, ``"decision"``,
+        ``"prediction"`` or, of a `similia.OutlierDetector`, ``"strangeness"``.
     parts : list of Part
         At most `top` parts (a parameter of `explain`), the largest absolute contribution first; then the intercept of
         a model, if the model has one.

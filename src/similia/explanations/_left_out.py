@@ -14,9 +14,10 @@ vector   a column                                                  the mean of t
 =======  ========================================================  =====================================================
 
 Columns are those of the step that compares vectors. Their means are over the training objects that it keeps: its
-landmarks, its support objects or all of them. If there are more than `_COLUMNS` columns, only those in which x differs
-most from the mean are left out. Kernels on the sphere do not depend on the length of a vector, so x and the training
-objects are first divided by their sums or norms, as the mapping to the sphere does.
+landmarks, its support objects or all of them. Of a sparse row, only the columns that are not 0 are left out. If there
+are more than `_COLUMNS` columns, only those in which x differs most from the mean are left out. Kernels on the sphere
+do not depend on the length of a vector, so x and the training objects are first divided by their sums or norms, as the
+mapping to the sphere does.
 
 Places whose amounts have one sign and are above the mean amount belong together if they are neighbours (of a set: if
 they share a window), and are left out once more as a whole; columns have no neighbours. Effects overlap, so they do not
@@ -55,10 +56,11 @@ from similia.explanations._explanation import (
     runs_of,
 )
 from similia.explanations._series import named_stretch
-from similia.explanations._views import Places, View, as_text, one_note, view_of
+from similia.explanations._views import Places, View, as_text, dense, one_note, view_of
 from similia.kernels.hypersphere import SphereKernel, to_hypersphere
 from similia.learn.heat_svc import HeatSVC
 from similia.learn.kernel_machines import KernelSVC
+from similia.learn.outliers import OutlierDetector
 from similia.objects import GraphBatch, SeriesBatch, SetBatch, as_graphs, as_series, as_sets, as_strings, concatenate
 from similia.objects.molecules import SmilesBatch
 from similia.objects.sequences import Batch, offsets_of
@@ -123,28 +125,33 @@ def without_parts(steps: list[Any], x: Any, naming: Naming, top: int, why: str) 
         decisions.check_one_label(learner, rows)
     if not is_scored(learner):
         return None
-    scores = _scores(learner, rows)[0]
-    value, kind, title = float(scores[0]), "prediction", decisions.PREDICTED
-    if not is_regressor(learner):
+    scores, by = _scores(learner, rows)[0], name_of(learner)
+    value, kind, title = float(scores[0]), "prediction", f"of {by}, {decisions.PREDICTED}"
+    if isinstance(learner, OutlierDetector):
+        kind, title = "strangeness", f"of x by {by}(method={learner.method_!r})"
+    elif not is_regressor(learner):
         if len(learner.classes_) < 2:
-            raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
+            raise ValueError(f"{by} was fitted to one class, so it makes no decision to explain")
         winner, other, weights = _rivals(learner, rows, scores)
         value, kind = float(scores @ weights), "decision"
-        title = decisions.against(learner.classes_, winner, other)
+        title = f"of {by}, {decisions.against(learner.classes_, winner, other)}"
     elif len(scores) > 1:
         raise decisions.several_numbers(learner, len(scores))
-    title = f"{kind} of {name_of(learner)}, {title}"
     nothing = Found(np.zeros(0), lambda k: ("", NOWHERE, NOWHERE))
-    found = explained(
-        value, kind, nothing, top, title, (view, None), note=f"the {kind} has no parts: {why.split('; ')[0]}"
-    )
+    note = f"the {kind} has no parts: {why.split('; ')[0]}"
+    found = explained(value, kind, nothing, top, f"{kind} {title}", (view, None), note=note)
     return with_left_out(found, steps, x, naming, top)
 
 
 def is_scored(learner: Any) -> bool:
-    """Return whether a learner predicts numbers or gives scores to classes."""
+    """Return whether a learner predicts numbers, or gives scores to classes or to outliers."""
     scored = hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")
-    return is_regressor(learner) or (scored and hasattr(learner, "classes_"))
+    return _is_number(learner) or (scored and hasattr(learner, "classes_"))
+
+
+def _is_number(learner: Any) -> bool:
+    """Return whether the decision of a learner is a number that it predicts, or the strangeness of an object."""
+    return is_regressor(learner) or isinstance(learner, OutlierDetector)
 
 
 def _left_out(found: Explanation, steps: list[Any], view: View, without: Without, top: int) -> LeftOut:
@@ -156,11 +163,12 @@ def _left_out(found: Explanation, steps: list[Any], view: View, without: Without
         title = f"the score of {rivals[0]} minus that of {rivals[1]}"
 
     def falls_without(gone: list[Places]) -> Floats:
-        return value - decided_without(decide, without, gone, view.n_places)
+        size = view.n_places if view.stored is None else len(view.stored)
+        return value - decided_without(decide, without, gone, size)
 
     amounts = mean_over(windows, falls_without(windows), view.n_places)
     strong = float(np.abs(amounts).mean())
-    if strong <= _NOTHING * max(1.0, abs(value)):
+    if float(np.abs(amounts).max()) <= _NOTHING * max(1.0, abs(value)):
         return LeftOut(title, [], np.zeros(view.n_places))
     pieces = [piece for piece in _pieces(view, windows, amounts, strong) if len(piece) < view.n_places]
     pieces = sorted(pieces, key=lambda piece: -abs(float(amounts[piece].sum())))[:top]
@@ -169,9 +177,9 @@ def _left_out(found: Explanation, steps: list[Any], view: View, without: Without
     return LeftOut(title, sorted(parts, key=lambda part: -abs(part.contribution)), amounts)
 
 
-def decided_without(decide: Decide, without: Without, gone: Sequence[Places], n_places: int) -> Floats:
-    """Return the decisions for an object of `n_places` without each of the sets of places in `gone`."""
-    step = max(1, _AT_ONCE // n_places)
+def decided_without(decide: Decide, without: Without, gone: Sequence[Places], size: int) -> Floats:
+    """Return the decisions for an object of `size` places or numbers without each of the sets of places in `gone`."""
+    step = max(1, _AT_ONCE // max(1, size))
     blocks = [gone[start : start + step] for start in range(0, len(gone), step)]
     with collected_warnings():  # about objects that nobody has
         return np.concatenate([np.zeros(0), *(decide(without(block)) for block in blocks)])
@@ -190,8 +198,9 @@ def _windows(view: View) -> list[Places]:
     """Return the windows of an object, each as ascending places; together they cover it, unless it is a long vector."""
     n = view.n_places
     if view.kind == "vectors":
-        farthest = np.argsort(-np.abs(np.diff(view.values)[:, 0]), kind="stable")[:_COLUMNS]
-        return [column[None] for column in np.sort(farthest)]
+        apart = np.abs(np.diff(view.values)[:, 0])
+        farthest = np.argsort(-apart, kind="stable")[:_COLUMNS]
+        return [column[None] for column in np.sort(farthest[apart[farthest] > 0])]
     if view.kind in ("strings", "series"):
         width = max(_SHORTEST, -(-n // _SHARE) if view.kind == "series" else -(-2 * n // _MOST))
         step = 1 if n <= _MOST else -(-n // _MOST) if view.kind == "series" else max(1, width // 2)
@@ -274,35 +283,44 @@ def flattened(series: SeriesBatch, places: Places) -> SeriesBatch:
     return replace(series, values=values)
 
 
-def _with_means(view: View, gone: Sequence[Places]) -> Floats:
-    """Return a vector with the means of some columns in their places, a row for each set of columns."""
+def _with_means(view: View, gone: Sequence[Places]) -> Any:
+    """Return a vector with the means of some columns in their places, a row for each set; sparse if it is."""
     row, means = view.values.T
-    rows = np.tile(row, (len(gone), 1))
+    columns = np.arange(view.n_places) if view.stored is None else view.stored
+    rows = np.tile(row[columns], (len(gone), 1))
     for changed, places in zip(rows, gone, strict=True):
-        changed[places] = means[places]
-    return rows
+        changed[np.searchsorted(columns, places)] = means[places]
+    if view.stored is None:
+        return rows
+    starts = len(columns) * np.arange(len(gone) + 1)
+    return sp.csr_array((rows.ravel(), np.tile(columns, len(gone)), starts), shape=(len(gone), view.n_places))
 
 
 def _vector(steps: list[Any], x: Any, naming: Naming) -> tuple[list[Any], View, str] | None:
     """Return the steps from the last that compares vectors without parts by column, x there, and a note on the means.
 
-    Return None if there is no such step, or if x is not a dense vector.
+    Return None if there is no such step, or if x is not a vector.
     """
     which = max((i for i, step in enumerate(steps) if _kept(step) is not None), default=None)
     if which is None or isinstance(x, str | bytes):
         return None
     compared, objects = _kept(steps[which])
     X = collection(steps[0], x)
-    if has_features(compared) or isinstance(X, Batch):
+    if has_features(compared, all) or isinstance(X, Batch):
         return None
     row, objects = (_rows(compared, some) for some in (through(steps[:which], X), objects))
-    if row is None or objects is None or not len(objects) or row.shape != (1, objects.shape[1]):
+    if row is None or objects is None or not objects.shape[0] or row.shape != (1, objects.shape[1]):
         return None
-    named, n = naming.after(steps[:which]), row.shape[1]
+    named, who = naming.after(steps[:which]), f"training objects that {name_of(steps[which])}"
+    note = f"a column that is left out gets its mean over the {objects.shape[0]} {who} keeps"
+    values = np.column_stack([dense(row)[0], np.asarray(objects.mean(axis=0)).ravel()])
+    n, stored = len(values), None
     names = [named.column(k) for k in range(n)]
-    view = View("vectors", n, names=names, values=np.column_stack([row[0], objects.mean(axis=0)]))
-    who = f"the {len(objects)} training objects that {name_of(steps[which])} keeps"
-    note = f"a column that is left out gets its mean over {who}"
+    if sp.issparse(row):
+        stored = np.flatnonzero(values[:, 0])
+        values[values[:, 0] == 0] = 0.0
+        n, note = len(stored), f"{note}; columns in which x is 0 are not left out"
+    view = View("vectors", len(values), names=names, values=values, stored=stored)
     if n > _COLUMNS:
         note += f"; of {n} columns, only the {_COLUMNS} in which x differs most from the mean were left out"
     return steps[which:], view, note
@@ -322,25 +340,27 @@ def _kept(step: Any) -> Any:
 def _support_rows(machine: HeatSVC) -> Any:
     """Return vectors that a machine maps to its support vectors, which are points of the sphere."""
     vectors = machine.support_vectors_
-    if machine.kernel_.mapping != "sqrt":
-        return vectors
+    return _squares(vectors) if machine.kernel_.mapping == "sqrt" else vectors
+
+
+def _squares(vectors: Any) -> Any:
     return vectors.power(2) if sp.issparse(vectors) else np.square(vectors)
 
 
-def _rows(compared: Any, X: Any) -> Floats | None:
-    """Return vectors as an array of float64, scaled as the kernel compares them; None if they are not dense vectors."""
+def _rows(compared: Any, X: Any) -> Any:
+    """Return vectors as a dense or sparse array of float64, scaled as the kernel compares them; None of others."""
     X = as_objects(compared, X)
     if is_frame(X) and holds_numbers(X):
         X = to_array(X)
     if isinstance(X, list) and len(X) == 1 and isinstance(X[0], np.ndarray):  # for a function of two objects
         X = X[0][None]
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "biuf":
+    if not (isinstance(X, np.ndarray) or sp.issparse(X)) or X.ndim != 2 or X.dtype.kind not in "biuf":
         return None
     rows = X.astype(np.float64)
     if not isinstance(compared, SphereKernel) or compared.mapping is None:
         return rows
     mapped = to_hypersphere(rows, compared.mapping, zero_rows=compared.zero_rows)
-    return np.square(mapped) if compared.mapping == "sqrt" else mapped
+    return _squares(mapped) if compared.mapping == "sqrt" else mapped
 
 
 def _without_points(points: SetBatch, places: Places) -> SetBatch:
@@ -365,15 +385,15 @@ def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
 def decision_at(steps: list[Any], whole: Any) -> tuple[Decide, tuple[str, str] | None]:
     """Return the decision of a model as a function of a collection, shape (n,), and the names of the two classes.
 
-    The decision is a predicted number (then there are no classes), or the score of the class predicted for the object
-    of the collection `whole`, minus that of its closest rival.
+    The decision is a number (see `_is_number`; then there are no classes), or the score of the class predicted for the
+    object of the collection `whole`, minus that of its closest rival.
     """
     learner = steps[-1]
 
     def scores(objects: Any) -> Floats:
         return _scores(learner, through(steps[:-1], objects))
 
-    if is_regressor(learner):
+    if _is_number(learner):
         return lambda objects: scores(objects)[:, 0], None
     winner, other, weights = _rivals(learner, through(steps[:-1], whole), scores(whole)[0])
     names = str(learner.classes_[winner]), str(learner.classes_[other])
@@ -403,9 +423,10 @@ def through(steps: list[Any], X: Any) -> Any:
 
 
 def _scores(learner: Any, X: Any) -> Floats:
-    """Return predicted numbers, outputs of one-vs-one machines, or scores of classes, shape (n, n_columns)."""
-    if is_regressor(learner):
-        predicted = np.asarray(learner.predict(X), dtype=np.float64)
+    """Return predicted numbers, strangeness, outputs of one-vs-one machines or scores of classes, (n, n_columns)."""
+    if _is_number(learner):
+        numbers = learner._strangeness(X)[0] if isinstance(learner, OutlierDetector) else learner.predict(X)
+        predicted = np.asarray(numbers, dtype=np.float64)
         return predicted.reshape(len(predicted), -1)
     if isinstance(learner, KernelSVC | HeatSVC):
         objects = _support_rows(learner) if isinstance(learner, HeatSVC) else learner.support_objects_

@@ -342,7 +342,9 @@ class _Explainer:
         """Return columns of vectors without which the decision falls."""
         measured = [self._replaced(steps, item(self.X, i)) for i in rows.tolist()]
         names, falls, values = zip(*filter(None, measured), strict=True)
-        return _mattering([SharedPart(name, 0.0, 0.0) for name in names[0]], np.array(falls), values)
+        some = np.flatnonzero(np.any(falls, axis=0))
+        parts = [SharedPart(names[0][k], 0.0, 0.0) for k in some.tolist()]
+        return _mattering(parts, np.array(falls)[:, some], values)
 
     def _words(self, steps: list[Any], label: Any, rows: Places) -> list[SharedPart]:
         """Return substrings without which the decision falls."""

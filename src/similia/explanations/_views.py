@@ -98,6 +98,8 @@ class View:
         Values of a series or a set; of a vector, its numbers and the means of the columns.
     links : sequence of (int, int, float)
         (place in x, place in y, amount) of matched places, as in `Found`; only the view of x holds them.
+    stored : ndarray of int64 or None
+        Columns of a sparse row that are not 0, ascending; None for other objects.
     """
 
     kind: str
@@ -108,6 +110,7 @@ class View:
     bonds: list[str] | None = None
     values: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 1)))
     links: Sequence[tuple[int, int, float]] = ()
+    stored: Places | None = None
 
 
 def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View:
@@ -290,8 +293,8 @@ def curves(e: Explanation) -> list[tuple[str, Floats, Floats]]:
 
 
 def sign_of(e: Explanation) -> float:
-    """Return -1 if a distance is explained, because its positive parts make objects unlike; otherwise 1."""
-    return -1.0 if "distance" in e.kind else 1.0
+    """Return -1 for a distance or strangeness, because its positive parts make objects unlike; otherwise 1."""
+    return -1.0 if "distance" in e.kind or e.kind == "strangeness" else 1.0
 
 
 def links_of(e: Explanation) -> tuple[list[tuple[int, int, float]], float]:
