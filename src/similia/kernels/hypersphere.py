@@ -110,12 +110,11 @@ def as_rows(X: Any, name: str = "X", least: int = 2) -> Any:
     It must have at least one row and `least` columns.
     """
     sparse = sp.issparse(X)
-    if not sparse:
-        X = _as_numbers(X, name)
+    given, X = X, X if sparse else _as_numbers(X, name)
     if np.issubdtype(X.dtype, np.complexfloating):
         raise not_real(name)
     if X.ndim != 2:
-        raise not_2d(name, X.shape)
+        raise not_2d(name, X.shape, given)
     if X.shape[0] == 0:
         raise BadValue(None, "is empty: found 0 vectors", "at least one", collection=name)
     if X.shape[1] < least:
