@@ -54,6 +54,14 @@ def test_a_saved_model_assigns_objects_of_the_column_that_it_remembers(saved, ta
     assert json.loads(line) == {"row": 0, "cluster": int(predicted[0]["cluster"])}
 
 
+def test_the_number_of_clusters_has_a_short_option(table, tmp_path):
+    for option in ("-k", "--clusters"):
+        run("cluster", table, "--text", "read", *KERNEL, option, 3, "-o", tmp_path / f"{option.strip('-')}.csv")
+    short, long = (rows_of(tmp_path / f"{name}.csv") for name in ("k", "clusters"))
+    assert {row["cluster"] for row in short} == {"0", "1", "2"}
+    assert short == long
+
+
 def test_the_report_of_clusters_is_another_page(saved, table, tmp_path):
     said = run("report", saved, table, "--label", "family", "-o", tmp_path / "r.html").stderr
     assert "predicts clusters, which are no classes" in said

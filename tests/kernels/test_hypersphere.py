@@ -64,7 +64,7 @@ def test_auto_is_the_root_unless_an_entry_is_negative():
 
 def test_the_reference_of_a_pair_decides():
     counts, signed = rows(3, 4, 0, "sqrt"), rows(3, 4)
-    A, B = map_pair(counts, signed, "auto", "raise")
+    A, B = map_pair(counts, signed, Cosine())
     np.testing.assert_array_equal(A, to_hypersphere(counts, "projection"))
     np.testing.assert_array_equal(B, to_hypersphere(signed, "projection"))
     i, j = np.argwhere(signed < 0)[0]
@@ -154,6 +154,35 @@ def test_what_is_refused(form, block, monkeypatch):
         Cosine(mapping="l2")(X)
     with pytest.raises(ValueError, match="zero_rows must be 'raise' or 'uniform', got 'drop'"):
         Cosine(zero_rows="drop")(X)
+
+
+OWNERS = [
+    (sm.KernelSVC(Cosine()), "Cosine"),
+    (sm.KernelSVC(sm.kernels.HypersphericalHeat(2.0)), "HypersphericalHeat"),
+    (sm.HeatSVC(2.0, 1.0), "HeatSVC"),
+    (sm.HeatRandomFeatures(8, contrast=2.0, random_state=0), "HeatRandomFeatures"),
+]
+
+
+@pytest.mark.parametrize(("model", "owner"), OWNERS, ids=[owner for _, owner in OWNERS])
+def test_errors_about_rows_name_the_class_with_the_parameter(model, owner):
+    X, y = rows(6, 5, mapping="sqrt"), [0, 1] * 3
+    zero = np.vstack([X[:-1], np.zeros((1, 5))])
+    remedy = rf'drop it, or use {owner}\(zero_rows="uniform"\) to put'
+    fitted = clone(model).fit(X, y)
+    call = fitted.predict if hasattr(fitted, "predict") else fitted.transform
+    with pytest.raises(ValueError, match=remedy):
+        call(zero)
+    if owner != "HeatRandomFeatures":  # its `fit` maps no rows
+        with pytest.raises(ValueError, match=remedy):
+            clone(model).fit(zero, y)
+    with pytest.raises(ValueError, match=rf'; use {owner}\(mapping="projection"\)$'):
+        call(-X)
+
+
+def test_errors_of_the_function_name_its_parameter_alone():
+    with pytest.raises(ValueError, match=r'drop it, or use zero_rows="uniform" to put'):
+        to_hypersphere(np.zeros((1, 3)))
 
 
 def test_one_vector_is_refused():

@@ -278,3 +278,35 @@ def test_columns_that_hold_no_arrays_are_refused_without_pyarrow(column, said, m
         sm.D2KE(distances.DTW(0.1), 4).fit(column)
     lists = pd.Series([[1.0, 2.0], [3.0]])
     np.testing.assert_array_equal(sm.objects.as_series(lists).values, [[1.0], [2.0], [3.0]])
+
+
+FLOWERS = pd.DataFrame(np.random.default_rng(3).normal(size=(12, 3)), columns=["a", "b", "c"])
+OF_VECTORS = [
+    sm.KernelSVC(kernels.RBF()),
+    sm.KernelSVC(kernels.Cosine()),
+    sm.HeatSVC(1.0, 1.0),
+    sm.codes.LevelEncoder(random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", OF_VECTORS, ids=repr)
+def test_one_row_in_place_of_a_frame_is_answered_with_what_to_type(model):
+    fitted = clone(model).fit(FLOWERS, [0, 1] * 6)
+    call = fitted.predict if hasattr(fitted, "predict") else fitted.transform
+    of_frames = (
+        r"X must be .*; Reshape your data: write one row of a frame as frame\.iloc\[\[0\]\], one column as frame"
+    )
+    with pytest.raises(ValueError, match=of_frames):
+        call(FLOWERS.iloc[0])
+    of_arrays = (
+        r"Reshape your data: write one vector v as \[v\], one row of an array as array\[:1\], one column as array"
+    )
+    for row in (FLOWERS.to_numpy()[0], FLOWERS.to_numpy()[0].tolist(), pl.DataFrame(FLOWERS).row(0)):
+        with pytest.raises(ValueError, match=of_arrays):
+            call(row)
+    expected = call(FLOWERS)[:1]
+    np.testing.assert_array_equal(call(FLOWERS.iloc[[0]]), expected)
+    plain = clone(model).fit(FLOWERS.to_numpy(), [0, 1] * 6)
+    call = plain.predict if hasattr(plain, "predict") else plain.transform
+    for advised in (FLOWERS.to_numpy()[:1], [FLOWERS.to_numpy()[0]], [FLOWERS.to_numpy()[0].tolist()]):
+        np.testing.assert_array_equal(call(advised), expected)

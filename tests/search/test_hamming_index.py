@@ -449,7 +449,7 @@ FITTED = HammingIndex(16).fit(random_codes(3, 16), [4, 5, 6])
         (lambda: FITTED.kneighbors(random_codes(1, 8)), "codes have 8 bits, expected 16"),
         (lambda: FITTED.kneighbors(random_codes(1, 16), 4), "n_neighbors=4 is more than the 3 codes in the index"),
         (lambda: FITTED.kneighbors(random_codes(1, 16), 0), "n_neighbors must be an integer >= 1"),
-        (lambda: FITTED.kneighbors(random_codes(1, 16)[0], 1), r"one code is code\[None\]"),
+        (lambda: FITTED.kneighbors(random_codes(1, 16)[0], 1), r"write one code as codes\[:1\]"),
         (lambda: FITTED.radius_neighbors(random_codes(1, 16), -1), "radius must be a number >= 0, got -1"),
         (lambda: FITTED.radius_neighbors(random_codes(1, 16), np.nan), "radius must be a number >= 0, got nan"),
         (lambda: FITTED.add(random_codes(2, 16), [7, 7]), r"ids\[0\] and ids\[1\] are both 7; ids must be unique"),

@@ -607,6 +607,16 @@ def test_the_automatic_choice_tries_the_features_of_the_kernel_that_reranks_stri
     assert shares[name] == 1.0, shares  # these features compare strings as the kernel does
 
 
+@pytest.mark.filterwarnings("ignore::similia.search.automatic.LowRecall")
+@pytest.mark.parametrize("compared", [RBF(0.5), DTW(0.2), Levenshtein()], ids=lambda f: type(f).__name__)
+def test_the_automatic_choice_is_the_same_in_each_run(compared):
+    X = words(400) if isinstance(compared, Levenshtein) else list(np.random.default_rng(1).normal(size=(400, 6)))
+    one, other = (sm.SimilaritySearch("auto", compared, n_candidates=20).fit(X) for _ in range(2))
+    assert one.trials_ == other.trials_
+    for found, again in zip(one.kneighbors(X, 5), other.kneighbors(X, 5), strict=True):
+        np.testing.assert_array_equal(found, again)
+
+
 @pytest.mark.parametrize("output", ["default", "pandas"])
 def test_the_automatic_choice_makes_no_frames(output):
     X = words(40)

@@ -32,8 +32,10 @@ def cluster(
     clusters: Annotated[
         str,
         typer.Option(
+            "--clusters",
+            "-k",
             help="Number of clusters of k-means; or stability: the largest number from 2 to 10 whose clusters, on "
-            "random subsamples, are as stable as the most stable, up to noise."
+            "random subsamples, are as stable as the most stable, up to noise.",
         ),
     ] = _STABILITY,
     min_size: Annotated[

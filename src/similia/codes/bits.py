@@ -44,7 +44,7 @@ def pack_signs(values: Any) -> npt.NDArray[np.uint8]:
     if values.dtype.kind not in "biuf":
         raise ValueError(f"values must be real numbers, got dtype {values.dtype}")
     if values.ndim != 2:
-        raise ValueError(f"values must be 2-D (n, n_bits), got shape {values.shape}; write one row v as v[None]")
+        raise ValueError(f"values must be 2-D (n, n_bits), got shape {values.shape}; write one row v as [v]")
     check_n_bits(values.shape[1])
     missing = np.isnan(values).any(axis=1)
     if missing.any():

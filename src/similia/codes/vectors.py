@@ -466,7 +466,7 @@ def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
         kind = BadType if isinstance(error, TypeError) else BadValue
         raise kind(None, f"must hold numbers ({error})", remedy="encode strings with NGramEncoder") from None
     if values.ndim == 1 and n_features is not None and n_features > 1:
-        raise not_2d("X", values.shape)
+        raise not_2d("X", values.shape, X)
     columns = check_vectors(values[:, None] if values.ndim == 1 else values, n_features=n_features, by=by)
     return columns.astype(np.float64, copy=False)
 

@@ -464,7 +464,7 @@ def check_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> n
     if codes.dtype != np.uint8 or codes.ndim != 2:
         remedy = "similia.SignRandomProjection makes them from vectors, numpy.packbits from bits"
         if codes.dtype == np.uint8 and codes.ndim == 1:
-            remedy = "one code is code[None]"
+            remedy = "write one code as codes[:1]"
         raise ValueError(
             f"{name} must be packed bits, a uint8 array of shape (n, n_bits // 8), got dtype {codes.dtype} "
             f"and shape {codes.shape}; {remedy}"
@@ -583,7 +583,7 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
             remedy = "similia.Nystroem, KernelFeatures or D2KE turn objects such as strings into vectors"
             raise BadValue(None, f"holds {short(found, 80)}", "numbers", remedy, collection=name) from error
     if X.ndim != 2:
-        raise not_2d(name, X.shape)
+        raise not_2d(name, X.shape, given)
     if X.shape[0] == 0:
         raise BadValue(None, "is empty: found 0 vectors", "at least one", collection=name)
     if X.shape[1] == 0:
@@ -704,9 +704,13 @@ def not_dates(dtype: np.dtype, name: str = "X") -> BadValue:
     return BadValue(None, f"holds dates or times ({dtype})", "numbers", remedy, collection=name)
 
 
-def not_2d(name: str, shape: tuple[int, ...]) -> BadValue:
+def not_2d(name: str, shape: tuple[int, ...], X: Any = None) -> BadValue:
+    """Return an error about the shape; if `X` is a pandas Series, the remedy is for a row or a column of a frame."""
+    remedy = "write one vector v as [v], one row of an array as array[:1], one column as array[:, [0]]"
+    if hasattr(X, "iloc"):
+        remedy = "write one row of a frame as frame.iloc[[0]], one column as frame[[name]]"
     found = f"must be a 2-D array (n, n_features), got shape {shape}"
-    return BadValue(None, found, remedy="Reshape your data: write one vector v as v[None]", collection=name)
+    return BadValue(None, found, remedy=f"Reshape your data: {remedy}", collection=name)
 
 
 def too_narrow(name: str, shape: tuple[int, ...], least: int = 1) -> BadValue:

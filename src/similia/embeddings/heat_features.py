@@ -57,7 +57,7 @@ from similia.core.products import row_product, use_products
 from similia.core.state import array, count, optional, state
 from similia.core.validation import RandomState, check_positive_int, generator, part_from, wrong_width
 from similia.kernels.heat import HypersphericalHeat, weights
-from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, to_hypersphere
+from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, mapped_by
 from similia.sources.dask import from_parts, lazily
 
 Floats = npt.NDArray[np.floating]
@@ -219,7 +219,7 @@ class HeatRandomFeatures(Transformer):
         step = rows_per_block(4 * X.shape[1] * X.dtype.itemsize)
         for first in range(0, len(out), step):
             with part_from(first):
-                part = to_hypersphere(X[first : first + step], self.mapping_, zero_rows=self.zero_rows)
+                part = mapped_by(self, X[first : first + step], self.mapping_)
             self._write_features(part.astype(dtype, copy=False), out[first : first + step])
         return out
 

@@ -196,7 +196,7 @@ class HypersphericalHeat(SphereKernel):
         array([[0.    , 0.9243],
                [0.9243, 0.    ]])
         """
-        A, B = map_pair(X, Y, self.mapping, self.zero_rows)
+        A, B = map_pair(X, Y, self)
         n = A.shape[1]
         t = self._time(n)
         _warn_of_extremes(n, t)

@@ -110,12 +110,11 @@ def as_rows(X: Any, name: str = "X", least: int = 2) -> Any:
     It must have at least one row and `least` columns.
     """
     sparse = sp.issparse(X)
-    if not sparse:
-        X = _as_numbers(X, name)
+    given, X = X, X if sparse else _as_numbers(X, name)
     if np.issubdtype(X.dtype, np.complexfloating):
         raise not_real(name)
     if X.ndim != 2:
-        raise not_2d(name, X.shape)
+        raise not_2d(name, X.shape, given)
     if X.shape[0] == 0:
         raise BadValue(None, "is empty: found 0 vectors", "at least one", collection=name)
     if X.shape[1] < least:
@@ -154,19 +153,28 @@ def resolve_mapping(X: Any, mapping: Mapping) -> Mapping:
     return "projection" if _values(X).min(initial=0) < 0 else "sqrt"
 
 
-def map_pair(X: Any, Y: Any, mapping: Mapping, zero_rows: ZeroRows) -> tuple[Any, Any]:
-    """Return the rows of `X` and of `Y` (None if `Y` is None), mapped to the unit sphere in the same way.
+def mapped_by(owner: Any, X: Any, mapping: Mapping) -> Any:
+    """Return the rows of `X` as `to_hypersphere` maps them with the `zero_rows` of `owner`, a kernel or an estimator.
+
+    Errors about parameters name `owner`.
+    """
+    rows = as_rows(X)
+    return _mapped(rows, resolve_mapping(rows, mapping), owner.zero_rows, "X", owner)
+
+
+def map_pair(X: Any, Y: Any, kernel: SphereKernel) -> tuple[Any, Any]:
+    """Return the rows of `X` and of `Y` (None if `Y` is None), mapped to the unit sphere as the kernel maps them.
 
     If `Y` (training rows or landmarks) is given, "auto" depends on `Y` only, otherwise on `X`.
     """
-    A = as_rows(X)
     if Y is None:
-        return _mapped(A, resolve_mapping(A, mapping), zero_rows, "X"), None
+        return mapped_by(kernel, X, kernel.mapping), None
+    A = as_rows(X)
     B = as_rows(Y, "Y")
     if A.shape[1] != B.shape[1]:
         raise BadValue(None, f"has {A.shape[1]} features and Y has {B.shape[1]}", "as many in both")
-    mapping = resolve_mapping(B, mapping)
-    return _mapped(A, mapping, zero_rows, "X"), _mapped(B, mapping, zero_rows, "Y")
+    mapping = resolve_mapping(B, kernel.mapping)
+    return _mapped(A, mapping, kernel.zero_rows, "X", kernel), _mapped(B, mapping, kernel.zero_rows, "Y", kernel)
 
 
 def versines(X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
@@ -209,7 +217,7 @@ class SphereKernel(Kernel):
         With ``mapping="auto"``, `Y` (`X` if not given) determines the mapping of both. An estimator with this kernel
         chooses the mapping once, from all training objects.
         """
-        A, B = map_pair(X, Y, self.mapping, self.zero_rows)
+        A, B = map_pair(X, Y, self)
         self._check(A.shape[1])
         return self._of_versines(versines(A, B), A.shape[1])
 
@@ -281,11 +289,14 @@ class Cosine(SphereKernel):
         return np.subtract(1.0, V, out=V)
 
 
-def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
-    """Return finite rows mapped to the sphere, or raise and name the first row that cannot be mapped."""
+def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str, owner: Any = None) -> Any:
+    """Return finite rows mapped to the sphere, or raise and name the first row that cannot be mapped.
+
+    The error also names `owner`, which has the parameters; None stands for a function that the user called.
+    """
     check_choice(zero_rows, "zero_rows", ("raise", "uniform"))
     if mapping is None:
-        _check_unit(X, name)
+        _check_unit(X, name, owner)
         return X
     if mapping == "sqrt" and (negative := _first(X, lambda values: values < 0)):
         i, j, value = negative
@@ -293,7 +304,9 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
             f'is {value}, but the map is "sqrt" (as given, or chosen by "auto" for Y or training rows without negative '
             "entries), which takes no negative numbers"
         )
-        raise BadValue(i, found, remedy='set mapping="projection"', collection=name, place=f"column {j}")
+        raise BadValue(
+            i, found, remedy=f"use {_with(owner, 'mapping', 'projection')}", collection=name, place=f"column {j}"
+        )
     out = X.copy()
     zero: list[int] = []
     for rows in _blocks(X):
@@ -307,7 +320,7 @@ def _mapped(X: Any, mapping: Mapping, zero_rows: ZeroRows, name: str) -> Any:
         return out
     if zero_rows == "raise":
         found = f"is zero in all {X.shape[1]} columns and has no direction"
-        remedy = 'drop it, or set zero_rows="uniform" to put 1 / sqrt(n) in each column'
+        remedy = f"drop it, or use {_with(owner, 'zero_rows', 'uniform')} to put 1 / sqrt(n) in each column"
         raise BadValue(zero[0], found, remedy=remedy, collection=name)
     return _with_uniform(out, zero, name)
 
@@ -328,7 +341,13 @@ def _mapped_block(block: Any, mapping: Mapping) -> Any:
     return block
 
 
-def _check_unit(X: Any, name: str) -> None:
+def _with(owner: Any, name: str, value: str) -> str:
+    """Return how a user writes a parameter of `owner` in Python, such as ``Cosine(zero_rows="uniform")``."""
+    parameter = f'{name}="{value}"'
+    return parameter if owner is None else f"{type(owner).__name__}({parameter})"
+
+
+def _check_unit(X: Any, name: str, owner: Any) -> None:
     for rows in _blocks(X):
         block = X[rows]
         norms = np.sqrt(_row_sums(block, np.square(_values(block), dtype=np.float64)))
@@ -337,7 +356,7 @@ def _check_unit(X: Any, name: str) -> None:
         if wrong.any():
             i = int(np.argmax(wrong))
             expected = f"1 within {tolerance:g}, as mapping=None leaves rows unchanged"
-            remedy = 'set mapping="projection" to divide by the norm'
+            remedy = f"use {_with(owner, 'mapping', 'projection')} to divide by the norm"
             raise BadValue(rows.start + i, f"has norm {norms[i]:.8g}", expected, remedy, collection=name)
 
 

@@ -163,11 +163,14 @@ class Propagation(GraphKernel):
         found = "attributes" if _n_attributes(graphs) else "labels"
         used = found if self.use == "auto" else self.use
         if used == "attributes" and found == "labels" and graphs.n_nodes:
-            raise ValueError("use='attributes' needs node attributes, but these graphs have none; set use='labels'")
+            raise ValueError(
+                "use='attributes' needs node attributes, but these graphs have none; use "
+                f"{type(self).__name__}(use='labels')"
+            )
         if used == "labels" and self.per_dimension and graphs.n_nodes:
             raise ValueError(
                 "per_dimension=True bins each node attribute separately, but these graphs are compared by labels; "
-                "set per_dimension=False"
+                f"use {type(self).__name__}(per_dimension=False)"
             )
         return used
 

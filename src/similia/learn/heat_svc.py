@@ -26,7 +26,7 @@ from similia.core.state import array, count, labels, made, pairs_of, state
 from similia.core.validation import RandomState, check_positive, generator, wrong_width
 from similia.kernels import heat
 from similia.kernels.heat import HypersphericalHeat, suggest_contrast
-from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, resolve_mapping, to_hypersphere, versines
+from similia.kernels.hypersphere import Mapping, ZeroRows, as_rows, mapped_by, resolve_mapping, versines
 from similia.learn.kernel_machines import (
     GramOf,
     NestedScores,
@@ -212,7 +212,7 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
         rows = as_rows(X)
         if rows.shape[1] != self.n_features_in_:
             raise wrong_width(rows.shape[1], self.n_features_in_, self)
-        rows = to_hypersphere(rows, self.kernel_.mapping, zero_rows=self.kernel_.zero_rows)
+        rows = mapped_by(self, rows, self.kernel_.mapping)
         parts = []
         step = rows_per_block(8 * (3 * len(self.support_) + self._width))
         for start in range(0, rows.shape[0], step):
@@ -230,7 +230,7 @@ class HeatSVC(PairMachines, ScoresParts, ClassifierMixin, BaseEstimator):
         rows = as_rows(X)
         labels = checked_labels(y, rows.shape[0], two=True)
         mapping = resolve_mapping(rows, self.mapping)
-        rows = to_hypersphere(rows, mapping, zero_rows=self.zero_rows)
+        rows = mapped_by(self, rows, mapping)
         candidates = self._candidates(rows)
         Cs = sorted(_CS if _is(self.C, "tune") else _numbers(self.C, "C", '"tune"'))
         tuned = len(candidates) * len(Cs) > 1

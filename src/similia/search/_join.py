@@ -37,7 +37,7 @@ from similia.distances.edit import Levenshtein
 from similia.kernels import MinMax, Spectrum
 from similia.kernels.combine import Normalized, Sum
 from similia.kernels.counts import FeatureKernel
-from similia.kernels.hypersphere import Cosine, to_hypersphere
+from similia.kernels.hypersphere import Cosine, mapped_by
 from similia.kernels.minmax import Intersection
 from similia.objects import n_objects, take
 from similia.objects.sequences import StringBatch
@@ -612,7 +612,7 @@ class Signs:
 
     def _rows(self, X: Any) -> Any:
         if isinstance(self.function, Cosine):
-            return to_hypersphere(X, self.function.mapping, zero_rows=self.function.zero_rows)
+            return mapped_by(self.function, X, self.function.mapping)
         return self.function.features(X)
 
     def _hashes(self, features: Any) -> npt.NDArray[np.uint8]:

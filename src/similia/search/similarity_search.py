@@ -96,7 +96,9 @@ class SimilaritySearch(BaseEstimator):
           of k letters, for three values of k. For other objects, they are the explicit features of the kernel, if it
           has any. Recall is the share of the true neighbours that are among the candidates. "auto" keeps the cheapest
           method (the one with the fewest operations) whose recall is at most one standard error below the highest.
-          "auto" requires a kernel or distance as `rerank`, and warns if the recall is below 0.9.
+          "auto" requires a kernel or distance as `rerank`, and warns if the recall is below 0.9. It takes no
+          `random_state`: its sample and the encoders that it tries have fixed seeds, so equal objects give equal
+          searches.
     rerank : None, "projected", "kernel", or a kernel or distance of similia, default=None
         How to compare candidates with the query. None: not at all; the neighbours are the objects with the nearest
         codes, vectors or features. "projected": by the distance between the vectors that enter the last step of the

@@ -354,12 +354,13 @@ def as_floats(block: Any, dtype: np.dtype) -> npt.NDArray:
 
 def _check_matrix(X: Any) -> npt.NDArray:
     unmasked(X)
+    given = X
     try:
         X = X if type(X) in (np.ndarray, np.memmap) else np.asarray(X)
     except ValueError:
         raise BadValue(None, "has rows of different lengths", "a 2-D array (n, n_features)") from None
     if X.ndim != 2:
-        raise not_2d("X", X.shape)
+        raise not_2d("X", X.shape, given)
     return X
 
 
