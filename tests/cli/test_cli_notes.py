@@ -121,12 +121,13 @@ def test_the_report_tells_its_score(peptides, model, tmp_path, capsys):
     assert 0.5 < scores["interval"][0] < share
 
 
-def test_labels_that_are_no_classes_of_the_model_are_refused(peptides, model, tmp_path):
+@pytest.mark.parametrize("unseen", [True, False])
+def test_labels_that_are_no_classes_of_the_model_are_refused(peptides, model, tmp_path, unseen):
     page = tmp_path / "r.html"
     with pytest.raises(
         ValueError, match=r"none of these 48 labels, such as 'P\d+', is a class of the model \(ac, de\)"
     ):
-        report(model, peptides, HOW | {"label": "acc"}, page, unseen=True)
+        report(model, peptides, HOW | {"label": "acc"}, page, unseen=unseen)
     assert not page.exists()
 
 

@@ -291,6 +291,34 @@ def test_classes_written_as_numbers_and_as_text_are_the_same(tmp_path: Path) -> 
             assert np.mean(scored.truth == scored.predicted) > 0.9
 
 
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ("NaN", "'NaN' is taken as a class; if it means that there is no label, leave these rows out"),
+        ("Weak ", "'Weak ' and 'weak' are taken as two classes; give them one spelling"),
+        ("other", ""),
+    ],
+)
+def test_names_of_classes_that_are_probably_mistakes_are_told(tmp_path: Path, odd: str, said: str) -> None:
+    lines = [f"{w},{odd if i in (3, 9) else k}\n" for i, (w, k) in enumerate(zip(WORDS, KINDS, strict=True))]
+    (tmp_path / "t.csv").write_text("text,kind\n" + "".join(lines))
+    out = invoke("fit", tmp_path / "t.csv", *KERNEL, "--label", "kind", "-o", tmp_path / "m.similia", "--test", 0)
+    notes = [line for line in " ".join(out.output.split()).split("note: ") if "in the column 'kind', " in line]
+    assert len(notes) == bool(said)
+    assert not said or said in notes[0]
+
+
+def test_a_class_of_one_object_is_named_if_it_is_held_out(tmp_path: Path) -> None:
+    kinds = ["rare", *KINDS[1:]]
+    (tmp_path / "t.csv").write_text("text,label\n" + "".join(f"{w},{k}\n" for w, k in zip(WORDS, kinds, strict=True)))
+    fit = ("fit", tmp_path / "t.csv", *KERNEL, "-o", tmp_path / "m.similia", "--test", 0.5)
+    said = {refused(*fit, "--seed", seed) for seed in range(6)} - {"None"}
+    assert said == {
+        "class 'rare' has one object, and --test 0.5 holds it out; give more objects of this class, leave it out, or "
+        "use --test 0, which holds out none"
+    }
+
+
 # --- what the commands could not do -----------------------------------------------------------
 
 

@@ -434,8 +434,8 @@ def test_one_class_two_objects_and_empty_ones_make_pages(tmp_path: Path) -> None
     page = written(tmp_path, encoder, ["a", "b"])
     assert "too few to show neighbours" in page.sections["neighbours"]
     words = ["ab", "", "ba", "bb", "aab", ""]
-    page = written(tmp_path, make_pipeline(encoder, LinearSVC()).fit(words, [0, 1] * 3), words, ["x"] * 6)
-    assert "All objects have the same class, x" in page.sections["accuracy"]
+    page = written(tmp_path, make_pipeline(encoder, LinearSVC()).fit(words, [0, 1] * 3), words, [1] * 6)
+    assert "All objects have the same class, 1" in page.sections["accuracy"]
     assert "empty objects2" in page.sections["data"]
 
 

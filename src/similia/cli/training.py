@@ -38,6 +38,7 @@ _PROCESS = "gaussian-process"
 _LITTLE = 0.1  # R squared of numbers predicted from the others, below which the kernel explains little
 _NORMAL_95 = 1.96  # standard deviations on either side of the mean that hold 95 % of a normal distribution
 _MANY_CLASSES = 10  # if numbers are labels of more classes, a note says that they can be predicted as numbers
+_NO_VALUE = frozenset({"nan", "na", "n/a", "null", "?"})  # how tables spell a missing value
 _FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
 _FINAL_CROSS = 0.5  # the same for the final fits, one to all objects and one for each fold, that calibrate a model
 _FEWER_FOLDS = 1000  # from this many objects, 3 folds choose as well as 5, in half the time
@@ -72,6 +73,11 @@ class Part:
             return np.arange(len(y)), np.arange(0)
         train, test = held_out(self.read.objects, y, self.test, self.seed, stratify=self.task == "classification")
         lost = np.setdiff1d(y[test], y[train]) if self.task == "classification" else y[:0]
+        if len(lost) and np.count_nonzero(y == lost[0]) == 1:
+            raise ValueError(
+                f"class {short(lost[0].item())} has one object, and --test {self.test:g} holds it out; give more "
+                "objects of this class, leave it out, or use --test 0, which holds out none"
+            )
         if len(lost):
             raise ValueError(
                 f"--test {self.test:g} holds out all objects of class {short(lost[0].item())}, because copies of an "
@@ -365,6 +371,8 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
                 f"{_SUIT['regression']}; --task classification takes the numbers as classes"
             )
         _check_classes(read, y, label)
+        for doubt in _doubts(np.unique(y).tolist()):
+            note(f"note: in the column {short(label or 'label')}, {doubt}")
         classes = len(np.unique(y))
         if task == "auto" and by_score is None and numbers is not None and classes > _MANY_CLASSES:
             note(
@@ -414,6 +422,22 @@ def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
             f"{read.source} has {len(counts)} classes for {len(y)} objects: is {short(label or 'label')} the column of "
             f"labels? --label names another column{number}"
         )
+
+
+def _doubts(classes: list[Any]) -> list[str]:
+    """Return what is odd about the names of classes: one that stands for no value, or two that look the same."""
+    said: dict[str, str] = {}
+    doubts = []
+    for name in classes:
+        alike = " ".join(str(name).split()).casefold()
+        if alike in _NO_VALUE:
+            doubts.append(
+                f"{short(name)} is taken as a class; if it means that there is no label, leave these rows out"
+            )
+        elif alike in said:
+            doubts.append(f"{short(said[alike])} and {short(name)} are taken as two classes; give them one spelling")
+        said.setdefault(alike, name)
+    return doubts
 
 
 def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:

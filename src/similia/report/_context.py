@@ -400,7 +400,7 @@ def gather(
     chosen = models.sampled(X, max_objects, np.random.default_rng(seed))
     X = taken(X, chosen)
     labels = None if labels is None else targets_for(model, _as_targets(labels[chosen]))
-    if unseen and labels is not None:
+    if labels is not None and not refitted:
         _check_known(parts_of(model), labels)
     recipe, tuned = models.as_recipe(model)
     if refitted:
