@@ -705,8 +705,8 @@ def write_report(
         If `path` is neither a path nor a file that is open for text.
     ValueError
         If there are no objects; if `y` or `names` has another length than `X`; if `unseen` is True but the model is not
-        fitted; if no label in `y` is a class of a fitted classifier; if the kernel is precomputed; or if `model` neither
-        predicts nor transforms, such as a `similia.SimilaritySearch`.
+        fitted; if no label in `y` is a class of a fitted classifier; if the kernel is precomputed; or if `model`
+        neither predicts nor transforms, such as a `similia.SimilaritySearch`.
     FileNotFoundError
         If the folder of `path` does not exist.
 
