@@ -760,7 +760,7 @@ BAD = [
     ("tiny alpha", lambda: HDClassifier("ridge", alpha=1e-17).fit(MANY, np.arange(60) % 2), "raise alpha"),
     ("set of classes", lambda: HDClassifier().partial_fit(CODES, LABELS, {0, 1, 2}), "classes must be a list or array"),
     ("one number", lambda: HDClassifier().partial_fit(CODES, LABELS, 3), "classes must be a list or array of labels"),
-    ("1-D", lambda: HDClassifier().fit(CODES[0], LABELS), r"write one vector v as v\[None\]"),
+    ("1-D", lambda: HDClassifier().fit(CODES[0], LABELS), r"write one vector v as \[v\]"),
     ("empty", lambda: HDClassifier().fit(CODES[:0], LABELS[:0]), r"X is empty: found 0 vectors"),
     ("booleans", lambda: HDClassifier().fit(CODES > 9, LABELS), "dtype bool, expected packed bits"),
     ("text", lambda: HDClassifier().fit([["a"]] * 6, LABELS), "expected packed bits"),
