@@ -294,13 +294,15 @@ def test_classes_written_as_numbers_and_as_text_are_the_same(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("odd", "said"),
     [
-        ("NaN", "'NaN' is taken as a class; if it means that there is no label, leave these rows out"),
-        ("Weak ", "'Weak ' and 'weak' are taken as two classes; give them one spelling"),
-        ("other", ""),
+        (["NaN"], "'NaN' is taken as a class; if it means that there is no label, leave these rows out"),
+        (["Weak "], "'Weak ' and 'weak' are taken as two classes; if they mean the same, give them one spelling"),
+        (["Weak ", "STRONG"], "'STRONG' and 'strong' are taken as two classes, one of 2 such pairs; if they mean"),
+        (["other"], ""),
     ],
 )
-def test_names_of_classes_that_are_probably_mistakes_are_told(tmp_path: Path, odd: str, said: str) -> None:
-    lines = [f"{w},{odd if i in (3, 9) else k}\n" for i, (w, k) in enumerate(zip(WORDS, KINDS, strict=True))]
+def test_names_of_classes_that_are_probably_mistakes_are_told(tmp_path: Path, odd: list[str], said: str) -> None:
+    kinds = 2 * odd + KINDS[2 * len(odd) :]
+    lines = [f"{w},{k}\n" for w, k in zip(WORDS, kinds, strict=True)]
     (tmp_path / "t.csv").write_text("text,kind\n" + "".join(lines))
     out = invoke("fit", tmp_path / "t.csv", *KERNEL, "--label", "kind", "-o", tmp_path / "m.similia", "--test", 0)
     notes = [line for line in " ".join(out.output.split()).split("note: ") if "in the column 'kind', " in line]

@@ -426,17 +426,18 @@ def _check_classes(read: Objects, y: npt.NDArray, label: str | None) -> None:
 
 def _doubts(classes: list[Any]) -> list[str]:
     """Return what is odd about the names of classes: one that stands for no value, or two that look the same."""
-    said: dict[str, str] = {}
-    doubts = []
+    first: dict[str, Any] = {}
+    alike = []
     for name in classes:
-        alike = " ".join(str(name).split()).casefold()
-        if alike in _NO_VALUE:
-            doubts.append(
-                f"{short(name)} is taken as a class; if it means that there is no label, leave these rows out"
-            )
-        elif alike in said:
-            doubts.append(f"{short(said[alike])} and {short(name)} are taken as two classes; give them one spelling")
-        said.setdefault(alike, name)
+        spelled = " ".join(str(name).split()).casefold()
+        if spelled in first:
+            alike.append(f"{short(first[spelled])} and {short(name)}")
+        first.setdefault(spelled, name)
+    missing = "{} is taken as a class; if it means that there is no label, leave these rows out"
+    doubts = [missing.format(short(name)) for spelled, name in first.items() if spelled in _NO_VALUE]
+    if alike:
+        more = f", one of {len(alike)} such pairs" if len(alike) > 1 else ""
+        doubts.append(f"{alike[0]} are taken as two classes{more}; if they mean the same, give them one spelling")
     return doubts
 
 
