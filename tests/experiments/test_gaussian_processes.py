@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 pytest.importorskip("rdkit", reason="RDKit is not installed: pip install 'similia[molecules]'")
 
 from experiments import gaussian_processes
-from experiments.gaussian_processes import CHOSEN, CONVERGED, MAXIMIZED, MEAN, MEASURES, STEPS
+from experiments.gaussian_processes import CHOSEN, LONGER, MAXIMIZED, MEAN, MEASURES, STEPS
 from experiments.molecules import BOTH, Task
 from similia.kernels import RBF, MinMax, Morgan, WeisfeilerLehman
 from similia.learn import GaussianProcessRegressor
@@ -60,18 +60,18 @@ def test_a_rival_scores_only_the_splits_that_lack_it(monkeypatch):
     assert [steps for _, steps in asked] == [second]
 
 
-def test_the_rival_at_its_end_is_compared_with_the_most_likely_values():
+def test_the_rival_after_more_steps_is_compared_with_the_most_likely_values():
     scored = [(-5.0, 1.0, -5.0, 1.0 + 1e-9), (-4.0, 2.0, -4.25, 1.75), (-3.0, 1.0, -4.0, 1.0)]
     records = []
     for run, (evidence, error, other, its_error) in enumerate(scored):
         record = {"set": "A", "run": run, "negative log density": 0.0, "coverage of 95 %": 95.0, "seconds": 1.0}
         records += [
             record | {"model": MAXIMIZED, "RMSE": error, "evidence": evidence},
-            record | {"model": CONVERGED, "RMSE": its_error, "evidence": other},
+            record | {"model": LONGER, "RMSE": its_error, "evidence": other},
         ]
     *_, table = gaussian_processes.present(records)[0]
     assert table.rows == [["A", "3", "1", "-1.000 to -0.250", "within 0.2", "within 1e-09"]]
-    without = [record for record in records if record["model"] != CONVERGED]
+    without = [record for record in records if record["model"] != LONGER]
     assert len(gaussian_processes.present(without)[0]) == 1
 
 
