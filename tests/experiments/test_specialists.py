@@ -45,6 +45,18 @@ def test_scores_by_hand():
     assert scored("rmse", y, {"note": "failed"})["score"] == ""
 
 
+def test_resamples_have_the_published_sizes_and_the_classes_of_all_objects(monkeypatch):
+    y = np.repeat([0, 1], [40, 20])
+    monkeypatch.setattr(specialists, "splits", lambda name: [(np.arange(24), np.arange(24, 60))])
+    parts = specialists.parts_of(Task("CBF resampled", "resamples", source="CBF", n_splits=5), y, seeds=3)
+    assert list(parts) == [0, 1, 2]
+    for train, test in parts.values():
+        assert np.array_equal(np.sort(np.r_[train, test]), np.arange(60))
+        assert np.bincount(y[train]).tolist() == [16, 8]
+        assert np.bincount(y[test]).tolist() == [24, 12]
+    assert len({tuple(train) for train, _ in parts.values()}) == 3
+
+
 def row(tool, role, score, error=1.0, run=0, set="one", metric="accuracy", kind="dna"):
     numbers = {"seconds": 2.0, "memory": 50, "n_train": 10, "n_test": 5}
     head = {"set": set, "kind": kind, "metric": metric, "looked_at": int(set == "two")}
@@ -126,6 +138,20 @@ def test_each_set_counts_with_its_largest_budget():
     (counts,) = (table.rows for table in tables if table.title.startswith("Wins"))
     assert [line[2:6] for line in counts if line[0] == "A"] == [[2, 1, 0, 1]]
     assert "1 wins, 0 ties, 1 losses" in figure.get_suptitle()
+
+
+def test_resampled_series_are_counted_by_themselves():
+    records = []
+    for kind, score in (("series", 90.0), ("resamples", 70.0)):
+        records += [row("majority or mean", "baseline", 50.0, set=kind, kind=kind)]
+        records += [row(OURS, "similia", score, set=kind, kind=kind)]
+        records += [row("A", "specialist", 80.5, set=kind, kind=kind)]
+    tables, figure = present(records)
+    (counts,) = (table.rows for table in tables if table.title.startswith("Wins"))
+    counted = {tuple(line[:2]): line[2:6] for line in counts}
+    assert counted[BEST_HERE, "all"] == counted["A", "Series"] == [1, 1, 0, 0]
+    assert counted["A", "Series, resampled"] == [1, 0, 0, 1]
+    assert "1 wins, 0 ties, 0 losses" in figure.get_suptitle()
 
 
 # ---- published numbers
