@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import pickle
 import re
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 
 Result = tuple[Any, Any, str]  # predictions, decision values of the second class or None, what was chosen
 COSTS = (0.1, 1.0, 10.0, 100.0)  # C of support vector machines
@@ -158,14 +158,14 @@ def minirocket(job: Job) -> Iterator[Result]:
     """MiniRocket and ridge regression, of aeon."""
     from aeon.classification.convolution_based import MiniRocketClassifier
 
-    return _aeon(job, lambda run: MiniRocketClassifier(random_state=run, n_jobs=os.cpu_count()))
+    return _aeon(job, lambda run: MiniRocketClassifier(random_state=run, n_jobs=cpu_count()))
 
 
 def multirocket_hydra(job: Job) -> Iterator[Result]:
     """MultiRocket and Hydra joined, ridge regression, of aeon."""
     from aeon.classification.convolution_based import MultiRocketHydraClassifier
 
-    return _aeon(job, lambda run: MultiRocketHydraClassifier(random_state=run, n_jobs=os.cpu_count()))
+    return _aeon(job, lambda run: MultiRocketHydraClassifier(random_state=run, n_jobs=cpu_count()))
 
 
 def quant(job: Job) -> Iterator[Result]:
@@ -304,7 +304,7 @@ def ecfp_forest(job: Job) -> Iterator[Result]:
     Forest = RandomForestRegressor if job.regression else RandomForestClassifier
     counts = _fingerprints(job)
     for run, (train, test) in job.splits.items():
-        forest = Forest(500, n_jobs=os.cpu_count(), random_state=run).fit(counts[train], job.y[train])
+        forest = Forest(500, n_jobs=cpu_count(), random_state=run).fit(counts[train], job.y[train])
         yield outcome(forest, counts[test], "500 trees")
 
 
