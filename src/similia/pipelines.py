@@ -29,7 +29,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from similia.core.config import collected_warnings, config, rows_per_block, settings
-from similia.core.estimators import Transformer, all_at_once, check_fitted, computed, is_lazy, twin_of
+from similia.core.estimators import Transformer, all_at_once, check_fitted, columns_told, computed, is_lazy, twin_of
 from similia.core.products import row_product
 from similia.core.state import state
 from similia.core.validation import part_from, refuse_fractions, warn_once, warning_of_part
@@ -246,7 +246,8 @@ class _RowByRow:
     intercept_: npt.NDArray
 
     def decision_function(self, X: Any) -> npt.NDArray:
-        coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
+        with columns_told(self, X):
+            coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
         if X.dtype == np.longdouble:  # the products take none
             X = X.astype(np.float64)
         if sp.issparse(X):

@@ -67,7 +67,7 @@ def test_predict_writes_csv_to_the_terminal(promoters_csv, tmp_path):
     fasta = tmp_path / "two.fasta"
     fasta.write_text(">one\nAAAA\n>two\nCC\nCC\n")
     result = runner.invoke(app, ["predict", str(model), str(fasta)])
-    assert result.output.split() == ["row,label", "one,a", "two,c"]
+    assert result.output.split() == ["name,label", "one,a", "two,c"]
 
 
 def test_labels_from_fasta_headers(tmp_path):

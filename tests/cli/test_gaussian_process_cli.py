@@ -163,7 +163,7 @@ def test_a_pipeline_that_ends_in_a_process_has_standard_deviations(process, tmp_
         with pytest.raises(ValueError, match="scores, coverage and std exclude each other"):
             Predictions(process, std=True, **others)
     assert Predictions(process, std=True).belongs != Predictions(process).belongs
-    with pytest.raises(ValueError, match="the predictions have a column 'std', too"):
+    with pytest.raises(ValueError, match="the results have a column 'std', too"):
         Predictions(process, std=True, names="std")
 
 

@@ -90,10 +90,10 @@ def test_the_outliers_of_a_collection_are_those_of_fit_predict(tmp_path):
     detector = sm.OutlierDetector(sm.distances.Levenshtein(), n_neighbors=3, contamination=0.1)
     signs = detector.fit_predict([*WORDS, NEW[-1]])
     found = columns(output)
-    assert list(found) == ["row", "rank", "strangeness", "outlier", "name"]
+    assert list(found) == ["row", "read", "rank", "strangeness", "outlier"]
     assert found["outlier"] == [str(sign < 0) for sign in signs.tolist()]
     np.testing.assert_array_equal(numbers(output, "strangeness"), -detector.train_scores_)
-    assert found["name"][40] == "d40"
+    assert found["read"][40] == "d40"
     assert found["rank"][40] == "1"
     by_rank = numbers(output, "strangeness")[np.argsort(numbers(output, "rank"))]
     assert sorted(by_rank.tolist(), reverse=True) == by_rank.tolist()

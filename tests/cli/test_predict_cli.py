@@ -184,8 +184,9 @@ def test_a_column_called_like_one_of_the_predictions(name, options, clashes, tmp
     data.write_text(f"text,{name}\n{WORDS[0]},r0\n")
     if clashes:
         said = refused("predict", model, data, "--id", name, *options)
-        assert said.startswith(f"the predictions have a column '{name}', too")
-        assert "rename it in the data" in said
+        assert said == (
+            f"the results have a column '{name}', too; rename it in the data, or name another column (names= or --id)"
+        )
         return
     shown = invoke("predict", model, data, "--id", name, *options).stdout.splitlines()
     assert json.loads(shown[0])[name] == "r0" if "--json" in options else shown[0].startswith(f"{name},label")

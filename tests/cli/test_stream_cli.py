@@ -125,7 +125,7 @@ def test_predictions_are_complete_or_not_there(tmp_path, monkeypatch, capsys):
     model = sm.recipes.nyshd(sm.kernels.Spectrum(k=2), 16, 128, random_state=0).fit(WORDS, ["a", "b"] * 45)
     sm.save(model, tmp_path / "m.similia")
     data, output = fasta(tmp_path / "w.fasta"), tmp_path / "p.csv"
-    expected = ["row,label", *(f"w{i},{label}" for i, label in enumerate(model.predict(WORDS)))]
+    expected = ["name,label", *(f"w{i},{label}" for i, label in enumerate(model.predict(WORDS)))]
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", stopping_at(4, Journal.append))
         with pytest.raises(KeyboardInterrupt):

@@ -102,6 +102,85 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     )
 
 
+WRITING = {  # commands that write a row for each object, and their columns besides those that identify objects
+    "predict": ("label",),
+    "suggest": ("rank", "object", "predicted", "std"),
+    "cluster": ("cluster", "distance", "medoid"),
+    "outliers": ("rank", "strangeness", "outlier"),
+    "duplicates": ("group", "kept"),
+}
+COPIED = [*WORDS[:10], *WORDS[:3]]
+
+
+def writing(command: str, data: Path, *options: Any) -> list[Any]:
+    """Return the command line that writes a row for each of the objects of a file."""
+    folder, how = data.parent, ("--text", "sequence") if data.suffix == ".csv" else ()
+    given: list[Any] = [command, data, *how, *options, "-o", folder / "o.csv"]
+    if command in ("predict", "suggest"):
+        model = sm.GaussianProcessRegressor(sm.kernels.Spectrum(k=2), random_state=0).fit(WORDS[20:50], SHARE[20:50])
+        sm.save(model, folder / "m.similia")
+        return [command, folder / "m.similia", *given[1:], *(("-n", 4) if command == "suggest" else ())]
+    more = {"cluster": ("-k", 2), "outliers": ("-k", 3), "duplicates": ("--threshold", 0.999)}
+    groups = ("--groups", folder / "g.csv") if command == "duplicates" else ()
+    return [*given, "--kernel", "Spectrum(k=2, normalize=True)", *more[command], *groups]
+
+
+def results_of(command: str, data: Path, *options: Any) -> list[dict[str, str]]:
+    """Return the rows that a command writes for each object."""
+    invoke(*writing(command, data, *options))
+    with (data.parent / ("g.csv" if command == "duplicates" else "o.csv")).open(newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_all_commands_call_the_column_of_names_alike(command: str, tmp_path: Path) -> None:
+    table, fasta = tmp_path / "t.csv", tmp_path / "t.fasta"
+    table.write_text("accession,sequence\n" + "".join(f"a{i},{word}\n" for i, word in enumerate(COPIED)))
+    fasta.write_text("".join(f">a{i}\n{word}\n" for i, word in enumerate(COPIED)))
+    named, headed, plain = (
+        results_of(command, *given) for given in ((table, "--id", "accession"), (fasta,), (table, "--on-error", "skip"))
+    )
+    numbered = () if command == "predict" else ("row",)  # names take the place of positions
+    assert set(named[0]) == {*numbered, "accession", *WRITING[command]}
+    assert set(headed[0]) == {*numbered, "name", *WRITING[command]}
+    assert set(plain[0]) == {"row", *WRITING[command]}
+    assert [row["accession"] for row in named] == [row["name"] for row in headed] == [f"a{row['row']}" for row in plain]
+    assert command in ("predict", "suggest") or [row["row"] for row in named] == list(map(str, range(len(COPIED))))
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_positions_are_those_in_the_file(command: str, tmp_path: Path) -> None:
+    lines = "".join(f"{word},{i}\n" for i, word in enumerate(COPIED))
+    found = {}
+    for first in ("", "one cell\n"):
+        (tmp_path / "t.csv").write_text("sequence,n\n" + first + lines)
+        found[first] = results_of(command, tmp_path / "t.csv", "--on-error", "skip")
+        if command == "duplicates":
+            pairs = rows_of(tmp_path / "o.csv")[1:]
+            assert [row[:2] for row in pairs] == [
+                [str(i + len(first[:1])), str(10 + i + len(first[:1]))] for i in range(3)
+            ]
+    places = ("row", "medoid", "group")
+    shifted = [{c: str(int(v) + 1) if c in places else v for c, v in row.items()} for row in found[""]]
+    assert found["one cell\n"] == shifted
+
+
+def test_records_without_a_label_count_as_positions(tmp_path: Path) -> None:
+    fasta = tmp_path / "t.fasta"
+    fasta.write_text(">n\nAC\n" + "".join(f">a{i} label=x\n{word}\n" for i, word in enumerate(COPIED)))
+    found = results_of("cluster", fasta, "--label", "label", "--on-error", "skip")
+    assert [(row["row"], row["name"]) for row in found] == [(str(i + 1), f"a{i}") for i in range(len(COPIED))]
+
+
+@pytest.mark.parametrize(("command", "column"), [(c, column) for c in WRITING for column in WRITING[c]])
+def test_a_column_of_names_called_like_one_of_the_results(command: str, column: str, tmp_path: Path) -> None:
+    data = tmp_path / "t.csv"
+    data.write_text(f"{column},sequence\n" + "".join(f"a{i},{word}\n" for i, word in enumerate(COPIED)))
+    said = refused(*writing(command, data, "--id", column))
+    assert said.startswith(f"the results have a column '{column}', too; rename it in the data, or name another")
+    assert not (tmp_path / "o.csv").exists()
+
+
 def test_rows_of_an_array_of_series_are_left_out_and_counted(tmp_path: Path) -> None:
     X, data, model = RNG.standard_normal((12, 6)), tmp_path / "t.npy", tmp_path / "m.similia"
     sm.save(sm.KNeighborsClassifier(sm.distances.DTW(), n_neighbors=1).fit(X, KINDS[:12]), model)

@@ -614,6 +614,64 @@ def test_frames_with_any_index_and_tables_of_arrow_name_the_column():
             check_vectors(X)
 
 
+OTHER_COLUMNS = {  # than a, b, c: the sentence of a model called M
+    "ab": "lacks the column 'c', to which M was fitted",
+    "abd": "lacks the column 'c', to which M was fitted, and has the column 'd', to which it was not fitted",
+    "abcd": "has the column 'd', to which M was not fitted",
+    "cba": "has the columns to which M was fitted, but in another order",
+    "adefghij": "lacks the columns 'b', 'c', to which M was fitted, "
+    "and has the columns 'd', 'e', 'f', 'g', 'h' and 2 more, to which it was not fitted",
+}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("model", "called"),
+    [
+        (sm.KernelRidge(kernels.RBF()), "KernelRidge"),
+        (nyshd(kernels.RBF(), n_landmarks=5), "Nystroem"),
+        (sm.HeatSVC(1.0, 1.0), "HeatSVC"),
+        (sm.embeddings.FeatureWeights(), "FeatureWeights"),
+        (sm.SignRandomProjection(64), "SignRandomProjection"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_columns_that_are_missing_or_new_are_named(library, model, called):
+    def frame(names):
+        values = np.random.default_rng(0).random((8, len(names)))
+        return pytest.importorskip(library).DataFrame({name: values[:, j] for j, name in enumerate(names)})
+
+    use = model.predict if hasattr(model, "predict") else model.transform
+    model.fit(frame("abc"), LABELS)
+    assert len(use(frame("abc"))) == 8
+    for names, sentence in OTHER_COLUMNS.items():
+        with pytest.raises(ValueError, match=r"^X ") as raised:
+            use(frame(names))
+        first, theirs = str(raised.value).split("\n", 1)
+        expected = sentence.replace("M ", f"{called} ")
+        assert first == f"X {expected}; give the columns in model.feature_names_in_, in their order"
+        assert theirs.startswith("The feature names should match those that were passed during fit.\n")
+
+
+def test_a_name_of_two_columns_is_named():
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    model = sm.KernelRidge(kernels.RBF()).fit(pandas.DataFrame(VECTORS, columns=[*"abc"]), LABELS)
+    found = "X has 2 columns named 'a', at positions 0 and 2 (counted from 0)"
+    for frame in (pandas.DataFrame(VECTORS, columns=[*"aba"]), arrow.table([*VECTORS.T], names=[*"aba"])):
+        for call in (model.predict, lambda X: model.fit(X, LABELS)):
+            with pytest.raises(BadValue) as raised:
+                call(frame)
+            assert str(raised.value) == f"{found}; rename all but one of them, or leave them out"
+    assert model.feature_names_in_.tolist() == [*"abc"]
+
+
+def test_an_error_of_a_fit_says_nothing_of_the_columns_before():
+    pandas = pytest.importorskip("pandas")
+    model = sm.embeddings.FeatureWeights().fit(pandas.DataFrame(np.abs(VECTORS), columns=[*"abc"]))
+    with pytest.raises(ValueError, match=r"^Input X contains NaN"):
+        model.fit(pandas.DataFrame(VECTORS * np.nan, columns=[*"abd"]))
+
+
 def test_missing_integers_and_dates_of_pandas_are_named_by_their_column():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "day": [datetime.date(2020, 1, 1)] * 2})

@@ -138,6 +138,10 @@ def test_refusals():
             ValueError, match=r"gamma=1e.200 \* scale=1e.200 is out of range for float64; scale the vect"
         ):
             RBF(extreme, extreme)(np.eye(2))
+        with pytest.raises(
+            ValueError, match=r"^k\(X\[0\], .*(exceeds|below) .* scale the vectors, or use Optical\(normalize=True\)$"
+        ):
+            sm.kernels.Optical()(extreme * np.eye(2))
     with pytest.raises(ValueError, match="X has 2 features and Y has 3, expected as many in both"):
         RBF(1.0)(np.eye(2), np.eye(3))
     bad = as_sets(some_sets(0, [2, 3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -329,6 +330,16 @@ def test_hostile_text_runs_nothing(browser: Any, tmp_path: Path) -> None:
 
 def invoke(*arguments: Any) -> Any:
     return CliRunner().invoke(app, ["map", *map(str, arguments)])
+
+
+def test_a_map_of_two_objects_tells_why_nothing_was_measured(tmp_path: Path) -> None:
+    data, output = tmp_path / "d.csv", tmp_path / "m.html"
+    data.write_text("sequence\n" + "".join(f"{word}\n" for word in WORDS[:2]))
+    options = (data, "--text", "sequence", "--kernel", "Spectrum(k=2)", "-o", output)
+    assert "trustworthiness and continuity need at least 3 objects" in " ".join(invoke(*options).output.split())
+    assert "Trustworthiness and continuity need a map of at least 3 objects." in output.read_text()
+    told = json.loads(invoke(*options, "--json").stdout)
+    assert (told["trustworthiness"], told["continuity"]) == (None, None)
 
 
 def test_command(tmp_path: Path) -> None:

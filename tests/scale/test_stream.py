@@ -103,7 +103,7 @@ def test_predictions_with_names_or_numbers(tmp_path):
             )
             with (tmp_path / "p.csv").open(newline="") as file:
                 rows = list(csv.reader(file))
-            assert rows[0] == ["row", "label"]
+            assert rows[0] == ["name" if named else "row", "label"]
             assert rows[1:] == [[f"w{i}" if named else str(i), str(label)] for i, label in enumerate(expected)]
 
 

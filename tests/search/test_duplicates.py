@@ -400,7 +400,7 @@ def test_the_command(tmp_path, similia):
     assert done.returncode == 0, done.stderr
     parquet = pytest.importorskip("pyarrow.parquet")
     assert parquet.read_table(pairs).to_pylist() == [
-        {"first": 0, "second": 2, "similarity": pytest.approx(18 / 19), "first_name": "t0", "second_name": "t2"}
+        {"first": 0, "second": 2, "similarity": pytest.approx(18 / 19), "first_id": "t0", "second_id": "t2"}
     ]
     rows = list(csv.DictReader(groups.read_text().splitlines()))
     assert [row["group"] for row in rows] == ["0", "1", "0", "3"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import os
 import subprocess
@@ -576,12 +577,24 @@ def test_the_command_lists_all_skipped_rows(tmp_path: Path, similia: Any) -> Non
     data, output = tmp_path / "texts.csv", tmp_path / "pairs.csv"
     rows = [f't{i},"{text}"\n' for i, text in enumerate(CELLS)]
     data.write_text("id,text\n" + "".join([rows[0], "one cell\n", *rows[1:], "another\n"]), encoding="utf-8")
-    done = similia("duplicates", data, "--id", "id", "--max-memory", "200KB", "-o", output, "--on-error", "skip")
+    done = similia(
+        "duplicates", data, "--id", "id", "--max-memory", "200KB", "-o", output, "--on-error", "skip",
+        "--groups", tmp_path / "groups.csv",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     listed = (tmp_path / "pairs.csv.skipped.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in listed] == ["line", "3", str(len(CELLS) + 3)]
     expected = near_duplicates(CELLS, MinMax(Spectrum(5)), 0.7, random_state=0)
-    assert len(output.read_text().splitlines()) == 1 + len(expected.pairs)
+    place = [0, *range(2, len(CELLS) + 1)]  # of the objects in the file, where row 1 has one cell
+    found = list(csv.DictReader(output.read_text().splitlines()))
+    assert [(int(row["first"]), int(row["second"])) for row in found] == [
+        (place[i], place[j]) for i, j in expected.pairs.tolist()
+    ]
+    assert [(row["first_id"], row["second_id"]) for row in found] == [(f"t{i}", f"t{j}") for i, j in expected.pairs]
+    groups = list(csv.DictReader((tmp_path / "groups.csv").read_text().splitlines()))
+    assert [(row["row"], row["id"], row["group"], row["kept"]) for row in groups] == [
+        (str(place[i]), f"t{i}", str(place[group]), str(i == group)) for i, group in enumerate(expected.groups.tolist())
+    ]
 
 
 def test_a_command_that_was_killed_goes_on(tmp_path: Path, similia: Any) -> None:

@@ -107,7 +107,16 @@ def test_measures_of_known_maps():
     assert neighbourhoods_kept(cdist(points, points), points, 10) == (1.0, 1.0)
     mixed = neighbourhoods_kept(cdist(points, points), points[RNG.permutation(400)], 10)
     assert mixed == pytest.approx((0.5, 0.5), abs=0.03)
-    assert neighbourhoods_kept(np.zeros((2, 2)), points[:2], 10) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_one_or_two_objects_have_no_neighbours_to_confuse(n, tmp_path):
+    placed = sm.SimilarityMap(SPECTRUM).fit(WORDS[:n])
+    assert sm.save(placed, tmp_path / "m.similia")
+    for model in (placed, sm.load(tmp_path / "m.similia")):
+        measures = [model.trustworthiness_, model.continuity_]
+        assert np.isnan(measures).tolist() == [n < 3] * 2
+        assert n < 3 or all(0 <= value <= 1 for value in measures)
 
 
 def test_the_place_of_an_object_depends_on_it_alone():

@@ -103,6 +103,14 @@ def test_numbers_are_predicted_as_numbers_whatever_their_type(kind):
     assert np.abs(found.predict(values[:, None]) - values).mean() < 0.5
 
 
+@pytest.mark.parametrize("kind", [bool, object, list])
+def test_booleans_are_the_numbers_0_and_1_for_a_regressor(kind):
+    given = [True, False, False] * 4
+    found = checked_targets(given if kind is list else np.array(given, dtype=kind), 12, "regression")
+    assert found.dtype == np.float64
+    assert found.tolist() == [1.0, 0.0, 0.0] * 4
+
+
 def test_a_score_of_numbers_makes_whole_numbers_a_regression():
     y = np.arange(40) % 4
     found = choose(y[:, None] * 1.0, y, scoring="neg_mean_absolute_error", budget=2, cv=3, nested=False, random_state=0)

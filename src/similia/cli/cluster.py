@@ -12,6 +12,7 @@ from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table, 
 if TYPE_CHECKING:
     from similia.sources import Objects
 
+_COLUMNS = {"k-means": ("cluster", "distance", "medoid"), "density": ("cluster", "probability", "medoid")}
 _STABILITY, _LANDMARKS, _MIN_SIZE = "stability", 300, 5
 
 
@@ -79,7 +80,17 @@ def cluster(
         read_objects,
         remember_columns,
     )
-    from similia.cli.outputs import bars, check_model, check_page, check_table, print_written, write_table
+    from similia.cli.outputs import (
+        bars,
+        check_id,
+        check_model,
+        check_page,
+        check_table,
+        keys_of,
+        name_column,
+        print_written,
+        write_table,
+    )
     from similia.cli.voice import result
     from similia.core.text import counted
     from similia.objects.tables import is_missing
@@ -91,6 +102,7 @@ def cluster(
         check_page(report, data)
     if save is not None:
         check_model(save, data)
+    check_id(table, *_COLUMNS[method])
     labelled = table.get("label") is not None
     table = as_compared(data, parse_one(kernel, distance), table)
     found = read_objects(data, labelled=labelled, **table)
@@ -102,11 +114,10 @@ def cluster(
         model = sm.KernelKMeans(compared, number, landmarks, random_state=seed)
     with bars(), placed_in(found):
         model.fit(found.objects)
-        rows = _of_means(model, found.objects) if method == "k-means" else _of_density(model)
-    labels = rows["cluster"]
-    if found.names is not None:
-        rows["name"] = list(found.names)
-    write_table(rows, output)
+        labels, values, medoids = _of_means(model, found.objects) if method == "k-means" else _of_density(model)
+    keys = keys_of(found, name_column(table, found.named))
+    columns = (labels, values, np.where(medoids < 0, -1, keys["row"][medoids]))
+    write_table(keys | dict(zip(_COLUMNS[method], columns, strict=True)), output)
     remember_columns(model, data, table)
     if save is not None:
         sm.save(model, save)
@@ -157,20 +168,18 @@ def _check_enough(found: Objects, method: str, number: Any, min_size: int, min_s
             raise BadFile(found.source, f"{holds}; give more objects, or a smaller {option}")
 
 
-def _of_means(model: Any, objects: Any) -> dict[str, Any]:
-    """Return the columns of the table for k-means."""
+def _of_means(model: Any, objects: Any) -> tuple[Any, Any, Any]:
+    """Return the cluster of each object of k-means, its distance from the centre, and the medoid of the cluster."""
     import numpy as np
 
     distances = model.transform(objects)
     rows, labels = np.arange(len(distances)), distances.argmin(axis=1)
-    medoids = model.medoid_indices_[labels]
-    return {"row": rows, "cluster": labels, "distance": distances[rows, labels], "medoid": medoids}
+    return labels, distances[rows, labels], model.medoid_indices_[labels]
 
 
-def _of_density(model: Any) -> dict[str, Any]:
-    """Return the columns of the table for clusters of high density; -1 stands for noise, and for its medoid."""
+def _of_density(model: Any) -> tuple[Any, Any, Any]:
+    """Return the cluster of high density of each object, its probability, and the medoid; -1 stands for noise."""
     import numpy as np
 
     labels = model.labels_
-    medoids = np.append(model.medoid_indices_, -1)[labels]
-    return {"row": np.arange(len(labels)), "cluster": labels, "probability": model.probabilities_, "medoid": medoids}
+    return labels, model.probabilities_, np.append(model.medoid_indices_, -1)[labels]

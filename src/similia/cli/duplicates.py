@@ -63,7 +63,16 @@ def duplicates(
     [bold]similia duplicates reads.fasta --distance 'Levenshtein()' --relative --threshold 0.1 -o pairs.parquet[/bold]
     """
     from similia.cli.inputs import as_compared
-    from similia.cli.outputs import bars, check_page, check_table, print_written, stoppable, write_blocks
+    from similia.cli.outputs import (
+        bars,
+        check_id,
+        check_page,
+        check_table,
+        name_column,
+        print_written,
+        stoppable,
+        write_blocks,
+    )
     from similia.cli.voice import result, voice
     from similia.core.config import config
     from similia.core.text import counted
@@ -80,6 +89,8 @@ def duplicates(
     for target in (output, groups):
         if target is not None:
             check_table(target, data)
+    if groups is not None:
+        check_id(table, "group", "kept")
     if report is not None:
         check_page(report, data)
     table = as_compared(data, parse_one(kernel, distance), table)
@@ -93,11 +104,11 @@ def duplicates(
         how: dict[str, Any] = {"relative": relative, "method": method, "recall": recall, "random_state": seed}
         with bars(), _placed(found), stoppable() if in_chunks else nullcontext():
             pairs = near_duplicates(X, compared, at, **how, folder=folder)
-            names = _names(found, pairs)
-            value = "distance" if distance else "similarity"
-            write_blocks(_pairs(pairs, value, names), output)
+            rows, names = _rows_and_names(found, pairs)
+            value, column = "distance" if distance else "similarity", name_column(table, found.named)
+            write_blocks(_pairs(pairs, value, rows, names, column), output)
             if groups is not None:
-                write_blocks(_groups(pairs, found), groups)
+                write_blocks(_groups(pairs, found, rows, column), groups)
             if report is not None:
                 title = f"Near-duplicates in {Path(data).name}"
                 write_duplicates(pairs, X, report, title=title, names=names, random_state=seed)
@@ -154,48 +165,50 @@ def _placed(found: Objects | Source) -> Any:
     return places_named(found) if isinstance(found, Source) else placed_in(found)
 
 
-def _names(found: Objects | Source, pairs: Duplicates) -> Any:
-    """Return the names of the objects; of a source, a dict of those of objects in pairs. None if they have no names."""
+def _rows_and_names(found: Objects | Source, pairs: Duplicates) -> tuple[Any, Any]:
+    """Return the positions of the objects in their file, and their names; None if they have none.
+
+    Of a source, the names are a dict of those of objects in pairs.
+    """
     import numpy as np
 
+    from similia.cli.outputs import positions_of
     from similia.sources.source import Source
 
     if not isinstance(found, Source):
-        return found.names
-    rows, names = np.unique(pairs.pairs), {}
+        return positions_of(found), found.names
+    rows, wanted, names = np.arange(len(pairs.groups)), np.unique(pairs.pairs), {}
     for chunk in found.chunks():
         if chunk.names is None:
-            return None
-        for row in rows[slice(*np.searchsorted(rows, [chunk.start, chunk.stop]))].tolist():
-            names[row] = chunk.names[row - chunk.start]
-    return names
+            return rows, None
+        rows[chunk.start : chunk.stop] = positions_of(chunk)
+        for i in wanted[slice(*np.searchsorted(wanted, [chunk.start, chunk.stop]))].tolist():
+            names[i] = chunk.names[i - chunk.start]
+    return rows, names
 
 
-def _pairs(pairs: Duplicates, value: str, names: Any) -> Iterator[dict[str, Any]]:
+def _pairs(pairs: Duplicates, value: str, rows: Any, names: Any, column: str | None) -> Iterator[dict[str, Any]]:
     """Yield the table of pairs in blocks of rows."""
     for start in range(0, max(1, len(pairs.pairs)), _WRITTEN):
-        some = pairs.pairs[start : start + _WRITTEN]
-        columns: dict[str, Any] = {"first": some[:, 0], "second": some[:, 1]}
+        sides = dict(zip(("first", "second"), pairs.pairs[start : start + _WRITTEN].T, strict=True))
+        columns: dict[str, Any] = {side: rows[some] for side, some in sides.items()}
         columns[value] = pairs.values[start : start + _WRITTEN]
-        if names is not None:
-            columns |= {f"{side}_name": [names[i] for i in columns[side].tolist()] for side in ("first", "second")}
+        if column is not None:
+            columns |= {f"{side}_{column}": [names[i] for i in some.tolist()] for side, some in sides.items()}
         yield columns
 
 
-def _groups(pairs: Duplicates, found: Objects | Source) -> Iterator[dict[str, Any]]:
+def _groups(pairs: Duplicates, found: Objects | Source, rows: Any, column: str | None) -> Iterator[dict[str, Any]]:
     """Yield the table of the groups in blocks of rows."""
-    import numpy as np
-
+    from similia.cli.outputs import keys_of
     from similia.sources.source import Source
 
-    n = len(pairs.groups)
-    if isinstance(found, Source):
-        parts: Any = ((chunk.start, chunk.stop, chunk.names) for chunk in found.chunks())
-    else:
-        parts = [(0, n, found.names)]
-    for start, stop, names in parts:
-        rows, of = np.arange(start, stop), pairs.groups[start:stop]
-        yield {"row": rows, "group": of, "kept": rows == of} | ({} if names is None else {"name": list(names)})
+    start = 0
+    for part in found.chunks() if isinstance(found, Source) else [found]:
+        keys = keys_of(part, column)
+        group = rows[pairs.groups[start : start + len(keys["row"])]]
+        start += len(group)
+        yield keys | {"group": group, "kept": keys["row"] == group}
 
 
 def _show_examples(pairs: Duplicates, found: Objects | Source, value: str, names: Any) -> None:

@@ -80,4 +80,6 @@ def map(
     size = output.stat().st_size
     result({"output": output, "bytes": size, "objects": len(found.objects), "compared_by": str(compared), **quality})
     found_again = f"trustworthiness {quality['trustworthiness']:.2f}, continuity {quality['continuity']:.2f}"
+    if len(found.objects) < 3:
+        found_again = "trustworthiness and continuity need at least 3 objects"
     print_written(output, f" ({size_of(size)}; {found_again})", output)

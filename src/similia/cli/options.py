@@ -103,7 +103,7 @@ READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources
     "names": _option(
         str | None,
         None,
-        "Column with the names of the objects. FASTA files have names in their headers.",
+        "Column with the names of the objects; results have this column, too. FASTA files have names in their headers.",
         "--id",
         metavar="COLUMN",
     ),

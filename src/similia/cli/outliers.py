@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from similia.learn import OutlierDetector
     from similia.sources import Objects
 
+_COLUMNS = ("rank", "strangeness", "outlier", "p_value")
 _SHOWN = 5  # of the strangest objects
 _NEIGHBOURS = 10  # the default of -k
 
@@ -87,7 +88,7 @@ def outliers(
         with_columns_of,
     )
     from similia.cli.options import parse_one
-    from similia.cli.outputs import bars, check_model, check_table, print_written, write_table
+    from similia.cli.outputs import bars, check_id, check_model, check_table, name_column, print_written, write_table
     from similia.cli.voice import note, result
 
     check_table(output, data, train, model)
@@ -100,9 +101,11 @@ def outliers(
     if model is not None:
         detector = _saved(model, options)
         table = as_compared(data, detector.distance_, with_columns_of(detector, data, table, named=True))
+        check_id(table, *_COLUMNS)
         read = read_objects(data, labelled=False, **table)
         check_comparison(detector.distance_, read, read.objects, fitted=True)
     else:
+        check_id(table, *_COLUMNS)
         compared = parse_one(kernel, distance)
         read = ordinary = read_objects(data, labelled=False, **as_compared(data, compared, table))
         if train is not None:
@@ -112,7 +115,8 @@ def outliers(
         with bars(), placed_in(ordinary):
             detector.fit(ordinary.objects)
         remember_columns(detector, train or data, table)
-    rows = _judged(detector, read, new=train is not None or model is not None)
+    column = name_column(table, read.named)
+    rows = _judged(detector, read, column, new=train is not None or model is not None)
     write_table(rows, output)
     if save is not None:
         sm.save(detector, save)
@@ -121,7 +125,7 @@ def outliers(
     told = {"output": output, "objects": n, "outliers": n_outliers, "threshold": -detector.offset_}
     told |= {"compared_by": str(detector.distance_), "strangest": strangest} | ({} if save is None else {"model": save})
     result(told)
-    shown = ", ".join(f"{row.get('name', row['row'])} ({_amounts(row)})" for row in strangest)
+    shown = ", ".join(f"{row[column or 'row']} ({_amounts(row)})" for row in strangest)
     about = (
         f": {n_outliers} of {n} objects are outliers, above a strangeness of {-detector.offset_:.4g}; the strangest: "
     )
@@ -189,12 +193,12 @@ def _of_train(table: dict[str, Any]) -> dict[str, Any]:
     return table if skipped is None else table | {"skipped": skipped.with_name(f"train.{skipped.name}")}
 
 
-def _judged(detector: OutlierDetector, read: Objects, new: bool) -> dict[str, Any]:
-    """Return the table of the objects: rows, ranks, strangeness, verdicts, p-values of `new` objects, and names."""
+def _judged(detector: OutlierDetector, read: Objects, column: str | None, new: bool) -> dict[str, Any]:
+    """Return the table of the objects: rows, names, ranks, strangeness, verdicts, and p-values of `new` objects."""
     import numpy as np
 
     from similia.cli.inputs import placed_in
-    from similia.cli.outputs import bars
+    from similia.cli.outputs import bars, keys_of
 
     p_values = None
     with bars(), placed_in(read):
@@ -204,11 +208,9 @@ def _judged(detector: OutlierDetector, read: Objects, new: bool) -> dict[str, An
     order = np.argsort(scores, kind="stable")
     rank = np.empty(len(scores), np.int64)
     rank[order] = np.arange(1, len(scores) + 1)
-    rows: dict[str, Any] = {"row": np.arange(len(scores)), "rank": rank, "strangeness": 0.0 - scores}
-    rows["outlier"] = scores - detector.offset_ < 0
-    if p_values is not None:
-        rows["p_value"] = p_values
-    return rows | ({} if read.names is None else {"name": list(read.names)})
+    columns = (rank, 0.0 - scores, scores - detector.offset_ < 0, p_values)
+    found = {name: values for name, values in zip(_COLUMNS, columns, strict=True) if values is not None}
+    return keys_of(read, column) | found
 
 
 def _strangest(rows: dict[str, Any]) -> list[dict[str, Any]]:

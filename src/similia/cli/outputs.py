@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from similia.cli.voice import console, note, tell_stopped, voice, written
 from similia.core.config import config
 from similia.scale.stream import Progress, of
-from similia.sources.source import ending_of
+from similia.sources.source import ROW, Chunk, Objects, Reading, ending_of, key_column
 from similia.sources.streams import FASTA, FASTQ, LINES, ROWS, TABLES
 from similia.storage.disk import replacing, write_atomically
 from similia.storage.models import written_by
@@ -53,6 +56,31 @@ def check_page(output: Path, *inputs: str | Path | None) -> None:
     check_output(output, *inputs)
     if output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"the output is an HTML page; end {output} in .html")
+
+
+def check_id(table: dict[str, Any], *results: str) -> None:
+    """Raise if the column of --id is called like one of `results`, the other columns of a table that is written."""
+    key_column(Reading(**table).names, True, (ROW, *results))
+
+
+def name_column(table: dict[str, Any], named: bool) -> str | None:
+    """Return what the column of names is called in results: like the column of --id; None for objects without names."""
+    return key_column(Reading(**table).names, named) if named else None
+
+
+def keys_of(found: Objects | Chunk, column: str | None) -> dict[str, Any]:
+    """Return the first columns of a table of results: the position of each object in its file, and its name if any.
+
+    `column`, from `name_column`, is what the column of names is called.
+    """
+    rows = positions_of(found)
+    return {ROW: rows} if column is None else {ROW: rows, column: list(found.names or [])}
+
+
+def positions_of(found: Objects | Chunk) -> npt.NDArray[np.int64]:
+    """Return the position of each object in its file, counted from 0; rows that were left out count."""
+    first = found.start if isinstance(found, Chunk) else 0
+    return first + np.arange(len(found.objects)) if found.rows is None else found.rows
 
 
 @contextmanager

@@ -59,6 +59,7 @@ def predict(
     from similia.cli.outputs import Spoken, check_output, meters, stoppable
     from similia.cli.voice import console, result, voice
     from similia.scale.stream import Predictions, form_of, print_stream, write_stream
+    from similia.sources.source import Reading
 
     given = {"--scores": scores, "--std": std, "--coverage": coverage is not None}
     if len(excluding := [option for option, is_given in given.items() if is_given]) > 1:
@@ -73,7 +74,8 @@ def predict(
     compared = comparison_in(fitted)
     table = as_compared(data, compared, with_columns_of(fitted, data, table))
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
-    form = Predictions(fitted, form_name, scores, table.get("names"), coverage, std)  # raises if the model cannot
+    names = Reading(**table).names
+    form = Predictions(fitted, form_name, scores, names, coverage, std, stream.named)  # raises if the model cannot
     check_kind(fitted, stream, stream.take([0]))
     if output is None:
         print_stream(form, stream, sys.stdout, workers=workers)

@@ -39,7 +39,7 @@ def suggest(
 
     import similia as sm
     from similia.cli.inputs import as_compared, check_kind, comparison_in, placed_in, read_objects, with_columns_of
-    from similia.cli.outputs import bars, check_output, write_csv
+    from similia.cli.outputs import bars, check_id, check_output, keys_of, name_column, write_csv
     from similia.cli.voice import console, note, result, voice
     from similia.objects import StringBatch, n_objects, take
     from similia.objects.sequences import item
@@ -47,6 +47,7 @@ def suggest(
 
     if output is not None:
         check_output(output, data, model)
+    check_id(table, "rank", "object", "predicted", "std")
     fitted = sm.load(model)
     if not hasattr(fitted, "suggest"):
         raise ValueError(
@@ -56,6 +57,7 @@ def suggest(
     table = as_compared(data, comparison_in(fitted), with_columns_of(fitted, data, table))
     read = read_objects(data, labelled=False, **table)
     check_kind(fitted, read, read.objects)
+    keys = keys_of(read, name_column(table, read.named))
     objects = as_objects(fitted.kernel_, read.objects)
     pool = np.flatnonzero(~_measured(objects, fitted.objects_))
     if len(pool) < n_objects(objects):
@@ -68,13 +70,11 @@ def suggest(
         chosen = pool[fitted.suggest(take(objects, pool), n, method, maximize=not minimize, random_state=seed)]
         means, stds = fitted.predict(take(objects, chosen), return_std=True)
     rows: list[dict[str, Any]] = [
-        {"rank": rank, "row": row}
-        | ({} if read.names is None else {"name": read.names[row]})
-        | ({"object": item(objects, row)} if isinstance(objects, StringBatch) else {})
+        {"rank": rank, "row": int(keys["row"][i])}
+        | {column: values[i] for column, values in keys.items() if column != "row"}
+        | ({"object": item(objects, i)} if isinstance(objects, StringBatch) else {})
         | {"predicted": mean, "std": std}
-        for rank, (row, mean, std) in enumerate(
-            zip(chosen.tolist(), means.tolist(), stds.tolist(), strict=True), start=1
-        )
+        for rank, (i, mean, std) in enumerate(zip(chosen.tolist(), means.tolist(), stds.tolist(), strict=True), start=1)
     ]
     if output is not None or not voice().json:
         lines = [{**row, "std": f"{row['std']:.6g}"}.values() for row in rows]

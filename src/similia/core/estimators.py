@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper, wraps
 from types import MethodType
 from typing import Any, ClassVar, Self, TypeVar
@@ -15,8 +17,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.core.config import log_seconds, logger_of
-from similia.core.validation import is_table, not_real, too_narrow, wrong_width
+from similia.core.text import short
+from similia.core.validation import BadValue, column_names, is_table, not_real, too_narrow, wrong_width
 
+_LISTED = 5  # maximum number of columns that a message lists
 Estimator = TypeVar("Estimator")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -250,8 +254,51 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
 
     Arrays have no names, so they are not checked.
     """
-    if reset or (hasattr(X, "columns") and getattr(X, "elsewhere", False) is not True):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if reset or _is_frame(X):
+        with columns_told(estimator, X):
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+@contextmanager
+def columns_told(estimator: Any, X: Any) -> Iterator[None]:
+    """Return a context in which scikit-learn checks the columns of `X`, for errors that begin with one sentence.
+
+    If a data frame has other columns than in fit, the sentence precedes the words of scikit-learn, for which its checks
+    of estimators look.
+    """
+    names = column_names(X) if _is_frame(X) else []
+    for name, count in Counter(names).items():
+        if count > 1:
+            at = " and ".join(str(i) for i, other in enumerate(names) if other == name)
+            found = f"has {count} columns named {short(name)}, at positions {at} (counted from 0)"
+            raise BadValue(None, found, remedy="rename all but one of them, or leave them out")
+    try:
+        yield
+    except ValueError as error:
+        learnt = list(getattr(estimator, "feature_names_in_", names))
+        if not names or names == learnt:
+            raise
+        raise ValueError(f"{_other_columns(names, learnt, type(estimator).__name__)}\n{error}") from None
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and getattr(X, "elsewhere", False) is not True
+
+
+def _other_columns(names: list[Any], learnt: list[Any], who: str) -> str:
+    """Return a sentence about columns `names` that are not those that an estimator learnt, or in another order."""
+    known, given = set(learnt), set(names)
+    missing, new = [name for name in learnt if name not in given], [name for name in names if name not in known]
+    found = [f"lacks {_listed(missing)}, to which {who} was fitted"] * bool(missing)
+    found += [f"has {_listed(new)}, to which {'it' if missing else who} was not fitted"] * bool(new)
+    if not found:
+        found = [f"has the columns to which {who} was fitted, but in another order"]
+    return f"X {', and '.join(found)}; give the columns in model.feature_names_in_, in their order"
+
+
+def _listed(names: list[Any]) -> str:
+    some = ", ".join(map(short, names[:_LISTED])) + f" and {len(names) - _LISTED} more" * (len(names) > _LISTED)
+    return f"the column{'s' * (len(names) > 1)} {some}"
 
 
 def take_columns(estimator: Any, fitted: Any) -> None:

@@ -599,10 +599,12 @@ def check_vectors(X: Any, name: str = "X", n_features: int | None = None, by: An
 
 def _column(X: Any, j: int) -> str:
     """Return the name of a column of a pandas, polars or Arrow frame for errors; of other vectors, an empty text."""
-    if not hasattr(X, "columns"):
-        return ""
-    names = X.columns if hasattr(X, "iloc") else getattr(X, "column_names", X.columns)
-    return f"column {short(str(names[j]), 40)}"
+    return f"column {short(str(column_names(X)[j]), 40)}" if hasattr(X, "columns") else ""
+
+
+def column_names(X: Any) -> list[Any]:
+    """Return the names of the columns of a pandas, polars, Arrow or Dask frame."""
+    return list(X.columns if hasattr(X, "iloc") else getattr(X, "column_names", X.columns))  # Arrow has column_names
 
 
 def _not_a_number(frame: Any, X: npt.NDArray[Any], name: str) -> BadValue:

@@ -122,7 +122,9 @@ class RandomStrings(RandomObjects):
         _span(self.length, "length", minimum=0)
         alphabet = _letters(X) if self._estimates(X, "alphabet") else self.alphabet
         if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
-            raise ValueError(f"alphabet must be a str (or bytes) of at least one letter, got {self.alphabet!r}")
+            raise ValueError(
+                f"RandomStrings(alphabet=...) must be a str (or bytes) of at least one letter, got {self.alphabet!r}"
+            )
         return type(self)(self.length, alphabet)
 
     def _draw(self, n: int, rng: np.random.Generator) -> StringBatch:

@@ -25,7 +25,15 @@ import scipy.sparse as sp
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from similia.core.estimators import Transformer, all_at_once, check_fitted, detached, example_of, is_lazy
+from similia.core.estimators import (
+    Transformer,
+    all_at_once,
+    check_fitted,
+    columns_told,
+    detached,
+    example_of,
+    is_lazy,
+)
 from similia.core.jit import njit
 from similia.core.state import array, count, state
 from similia.core.text import short
@@ -331,8 +339,8 @@ class FeatureWeights(Transformer):
         """Return `X` as a csr_array of float64, after checks of its width and values and of the parameters."""
         if self.norm not in ("l1", "l2", None):
             raise BadParameter("norm", "'l2', 'l1' or None", short(self.norm))
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
-        return as_csr(X)
+        with columns_told(self, X):
+            return as_csr(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset))
 
     @staticmethod
     def _check_counts(X: sp.csr_array) -> None:

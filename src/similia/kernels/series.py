@@ -180,6 +180,6 @@ def _check_exponents(logs: Array, which: str) -> None:
     if len(logs) and logs.max() > _LARGEST_LOG:
         where = np.unravel_index(int(np.argmax(logs)), logs.shape)
         raise ValueError(
-            f"{which.format(*where)} = exp({logs[where]:.6g}) exceeds the largest float64; set normalize=True, or "
-            "call log_values(X, Y) for the logarithms"
+            f"{which.format(*where)} = exp({logs[where]:.6g}) exceeds the largest float64; use "
+            "GlobalAlignment(normalize=True), or call log_values(X, Y) for the logarithms"
         )

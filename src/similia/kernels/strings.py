@@ -644,14 +644,14 @@ class Mismatch(StringKernel):
         letters = letters_read(_code_points(self.alphabet), self.reverse_complement, self.ignore_case)
         if len(np.unique(letters)) < len(letters):
             raise ValueError(
-                f"alphabet must hold each letter once, got {self.alphabet!r}; with ignore_case, 'a' is the letter 'A', "
-                "and with reverse_complement, 'U' is 'T'"
+                f"Mismatch(alphabet=...) must hold each letter once, got {self.alphabet!r}; with ignore_case, 'a' is "
+                "the letter 'A', and with reverse_complement, 'U' is 'T'"
             )
         if self.reverse_complement:
             alone = letters[~np.isin(complements_of(letters), letters)]
             if len(alone):
                 raise ValueError(
-                    f"alphabet={self.alphabet!r} holds {chr(alone[0])!r} without its complement; "
+                    f"Mismatch(alphabet={self.alphabet!r}) holds {chr(alone[0])!r} without its complement; "
                     "reverse_complement=True needs alphabets such as 'ACGT'"
                 )
         return np.sort(letters)
@@ -792,7 +792,7 @@ def arrays_of(batch: StringBatch, rows: slice) -> tuple[Letters, Indices]:
 def _code_points(alphabet: str | bytes) -> npt.NDArray[np.uint64]:
     """Return the code points of an alphabet; raise if it is empty or not a string."""
     if not isinstance(alphabet, str | bytes) or len(alphabet) == 0:
-        raise ValueError(f"alphabet must be a string of letters such as 'ACGT', got {alphabet!r}")
+        raise ValueError(f"Mismatch(alphabet=...) must be a string of letters such as 'ACGT', got {alphabet!r}")
     return np.array([*alphabet] if isinstance(alphabet, bytes) else [*map(ord, alphabet)], dtype=np.uint64)
 
 
@@ -820,6 +820,6 @@ def _check_case(batch: StringBatch, alphabet: str | bytes) -> None:
     if wrong.any():
         raise BadValue(
             np.argmax(wrong),
-            f"has no letter of alphabet={alphabet!r}, but such letters in the other case",
-            remedy=f"use alphabet={alphabet.swapcase()!r} or ignore_case=True",
+            f"has no letter of Mismatch(alphabet={alphabet!r}), but such letters in the other case",
+            remedy=f"use Mismatch(alphabet={alphabet.swapcase()!r}) or Mismatch(ignore_case=True)",
         )

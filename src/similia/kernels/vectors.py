@@ -307,7 +307,8 @@ def _scaled_back(
         place = np.argwhere(bad)[0]
         how = "exceeds the largest" if np.isinf(found[tuple(place)]) else "is below the smallest"
         raise ValueError(
-            f"{what.format(place[0] + first, *place[1:])} {how} float64; scale the vectors, or set normalize=True"
+            f"{what.format(place[0] + first, *place[1:])} {how} float64; scale the vectors, or use "
+            "Optical(normalize=True)"
         )
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.text import short
-from similia.core.validation import BadType, BadValue
+from similia.core.validation import BadType, BadValue, column_names
 
 _NUMBERS = "biufcmM"  # kinds of numpy: numbers and times
 _ARROW_NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool", "decimal", "date", "time", "duration")
@@ -62,7 +62,7 @@ def wide_series(X: Any) -> Any:
             f"is a table of one column of {n} numbers, which may be one series or {n} of one time point",
             remedy=f"write [X.to_numpy().ravel()] for one series, X.to_numpy() for {n}",
         )
-    long = [name for name in _names(X) if name.lower() in _OF_LONG_TABLES]
+    long = [name for name in map(str, column_names(X)) if name.lower() in _OF_LONG_TABLES]
     if long:
         raise BadValue(
             None,
@@ -83,7 +83,7 @@ def to_array(X: Any) -> npt.NDArray[Any]:
     columns = _columns(X)
     if not columns:
         raise BadValue(None, "is a table without columns", "a column of objects, or columns of numbers")
-    for name, column in zip(_names(X), columns, strict=True):
+    for name, column in zip(map(str, column_names(X)), columns, strict=True):
         if not _holds_real_numbers(column):
             raise BadType(
                 None,
@@ -92,11 +92,6 @@ def to_array(X: Any) -> npt.NDArray[Any]:
                 "(similia.objects.from_sktime takes nested tables)",
             )
     return np.column_stack([np.asarray(column) for column in columns])
-
-
-def _names(X: Any) -> list[str]:
-    names = X.columns if hasattr(X, "iloc") else getattr(X, "column_names", X.columns)  # pandas; Arrow or polars
-    return [str(name) for name in names]
 
 
 def _columns(X: Any) -> list[Any]:
@@ -123,7 +118,7 @@ def _holds_real_numbers(column: Any) -> bool:
 
 def not_a_column(X: Any, what: str) -> BadType:
     """Return the error for a table of several columns where one column of objects is expected."""
-    names = _names(X)
+    names = list(map(str, column_names(X)))
     shown = ", ".join([*map(short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
     found = f"is a table of {len(names)} columns ({shown})"
     return BadType(None, found, f"one column of {what}", "select it, as in X[[name]]")

@@ -146,12 +146,14 @@ def _about(before: list[Any], model: Any, kind: str, n_drawn: int, n: int, n_all
     some = n_drawn < n and kind not in TEXTS
     drawings = f" The page holds drawings of {n_drawn:,} of them, chosen at random." if some else ""
     after = f" after {' → '.join(type(step).__name__ for step in before)}" if before else ""
-    return (
-        f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}{after}. "
+    kept = (
         f"Trustworthiness {model.trustworthiness_:.2f} (1 if all neighbours on the map are true neighbours), "
         f"continuity {model.continuity_:.2f} (1 if all true neighbours are neighbours on the map); both are about 0.5 "
-        f"for random places (more if many distances are equal).{drawings}"
+        f"for random places (more if many distances are equal)."
     )
+    if np.isnan(model.trustworthiness_):
+        kept = "Trustworthiness and continuity need a map of at least 3 objects."
+    return f"{n:,} {kind}{sample}, by {without_addresses(model.similarity)}{after}. {kept}{drawings}"
 
 
 def _on_the_page(points: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:

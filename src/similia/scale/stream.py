@@ -42,7 +42,7 @@ from similia.pipelines import parts_of, steps_of
 from similia.scale.workers import Function, opened
 from similia.search.on_disk import encoded, kept_objects
 from similia.sources.files import open_objects
-from similia.sources.source import Chunk, Reading, Source, place_of
+from similia.sources.source import Chunk, Reading, Source, key_column, place_of
 from similia.sources.streams import ObjectStream, remembered
 from similia.storage.disk import Journal, check_target, disk_full
 
@@ -62,7 +62,7 @@ _INSIDE = (  # attributes that hold another model
 )  # fmt: skip
 _FORMS = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NOT_LINES = (".parquet", ".npy", ".gz", ".xlsx")
-_ROW, _LABEL, _CLUSTER = "row", "label", "cluster"
+_LABEL, _CLUSTER = "label", "cluster"
 _ENDS, _STD, _SET, _OR = ["low", "high"], ["std"], "set", " | "
 
 
@@ -155,10 +155,10 @@ def predict_stream(
 ) -> int:  # fmt: skip
     """Write the predicted label of each object of a source to a file, in constant memory.
 
-    The file has the columns ``row`` and ``label`` (``cluster`` for a model of clusters). The column ``row`` holds the
-    name of the object if the source has names (FASTA, FASTQ, SDF, ``.smi``), otherwise its position, from 0. To resume
-    an interrupted run, even one that the command ``similia predict`` began, call `predict_stream` again with the same
-    arguments; see `encode_stream`.
+    The file has the columns ``name`` and ``label`` (``cluster`` for a model of clusters). The column ``name`` holds the
+    name of the object in the source (FASTA, FASTQ, SDF, ``.smi``). If the objects have no names, the column is called
+    ``row`` and holds their positions in the source, from 0. To resume an interrupted run, even one that the command
+    ``similia predict`` began, call `predict_stream` again with the same arguments; see `encode_stream`.
 
     Parameters
     ----------
@@ -221,8 +221,8 @@ def predict_stream(
     """
     output = as_path(output)
     item = source.reading.names if isinstance(source, Source) and names is None else names
-    form = Predictions(model, form_of(output), scores, item, coverage, std)
     opened = open_bounded(source, model, text=text, names=names, chunk=chunk, workers=workers)
+    form = Predictions(model, form_of(output), scores, item, coverage, std, opened.named)
     return write_stream(form, opened, output, workers=workers, progress=progress)
 
 
@@ -501,10 +501,9 @@ class Predictions:
     `form` is "csv", "tsv" or "jsonl". With `scores`, each line also holds the probabilities of all classes (or, if the
     model has none, its decision values). With `coverage`, it holds the set of labels ("set") or the interval ("low",
     "high") to which a `ConformalClassifier`, a `ConformalRegressor` or a Gaussian process gives this coverage. With
-    `std`, it holds the standard deviation of the prediction ("std"). The first column holds the names of the objects,
-    or their positions. `names` is the input column that holds the names. If it is a str, it is also the name of the
-    first column, which is otherwise called "row". The column of predictions is called "label", or "cluster" for a
-    model of clusters.
+    `std`, it holds the standard deviation of the prediction ("std"). The first column holds the names of the objects if
+    they are `named`, or their positions; `key_column` gives it a name, and `names` is the input column that holds the
+    names. The column of predictions is called "label", or "cluster" for a model of clusters.
     """
 
     row: Any = None
@@ -517,6 +516,7 @@ class Predictions:
         names: str | int | None = None,
         coverage: float | None = None,
         std: bool = False,
+        named: bool = False,
     ) -> None:
         if scores + (coverage is not None) + std > 1:
             raise ValueError("scores, coverage and std exclude each other; write each to a file of its own")
@@ -539,16 +539,11 @@ class Predictions:
         if std:
             _check_std(model)
             self.belongs["std"], self.function, self._classes = True, _with_std, _STD
-        self._item = names if isinstance(names, str) else _ROW
-        if names is not None:
-            self.belongs["item"] = names
         self._label = _CLUSTER if isinstance(parts_of(model).learner, ClusterMixin) else _LABEL
         ours = {self._label, *(["scores"] if scores and form == "jsonl" else self._classes)}
-        if names is not None and self._item in ours:
-            raise ValueError(
-                f"the predictions have a column {names!r}, too; rename it in the data, or drop names: rows are then "
-                "numbered from 0, in the order of the data"
-            )
+        self._item = key_column(names, named, ours)
+        if names is not None:
+            self.belongs["item"] = names
         taken = [name for name in self._classes if name in (self._item, self._label)]
         if taken and scores and form != "jsonl":
             raise ValueError(

@@ -35,6 +35,7 @@ Papers: Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel e
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -69,11 +70,16 @@ def _state_fits(state: dict[str, Any], sizes: Sizes) -> bool:
     return state["objects_"] is None or reads(state["similarity"], state["objects_"])
 
 
+def _is_measure(value: Any, sizes: Sizes) -> bool:
+    """Return whether a value is a number from 0 to 1, or NaN, as of a map of one or two objects."""
+    return isinstance(value, Real) and (np.isnan(float(value)) or 0 <= float(value) <= 1)
+
+
 @state(
     fits=_state_fits, similarity="comparison", method=one_of("landmarks", "neighbours"), n_neighbors=count(least=1),
     objects_=optional(objects("n")), features_=made("Nystroem", "PseudoEuclidean"),
     axes_=array("f8", "r", 2), centre_=array("f8", 2), embedding_=array("f8", "n", 2), explained_=array("f8", 2),
-    trustworthiness_="number", continuity_="number", _n_features_out=count(),
+    trustworthiness_=_is_measure, continuity_=_is_measure, _n_features_out=count(),
 )  # fmt: skip
 class SimilarityMap(ComparesObjects, Transformer):
     """Place objects on a map with two coordinates, so that similar objects lie close together.
@@ -105,10 +111,12 @@ class SimilarityMap(ComparesObjects, Transformer):
         Extent to which neighbours on the map are true neighbours: 1 if all of them are, about 0.5 for a random map
         (more if many distances are equal, because equally distant objects are equally good neighbours). It is the mean
         over at most 500 training objects (100 if there are 10,000 or more), each compared with all others.
-        The 10 nearest count as neighbours, or fewer if there are fewer than 21 objects.
+        The 10 nearest count as neighbours, or fewer if there are fewer than 21 objects. NaN for one or two objects,
+        which have no neighbours to confuse.
     continuity_ : float
         Extent to which true neighbours are neighbours on the map: 1 if all of them are, about 0.5 for a random map
-        (more if many distances are equal). It is measured on the same objects as `trustworthiness_`.
+        (more if many distances are equal). It is measured on the same objects as `trustworthiness_`, and is NaN where
+        that is.
     explained_ : ndarray of float64, shape (2,)
         For a kernel, the share of the variance of the vectors that each axis of the landmark map explains. For a
         distance, each axis belongs to one of the two largest eigenvalues of multidimensional scaling, and its share is
@@ -347,14 +355,14 @@ def neighbourhoods_kept(
     The rank of an object is 1 plus the number of objects that are nearer, so equally distant objects share a rank, and
     their order on the map does not matter. If many distances are equal, a random map has more than 0.5.
     Without ties, the trustworthiness is that of ``sklearn.manifold.trustworthiness``. With two objects or fewer, both
-    values are 1.
+    values are NaN.
     """
     rows = np.arange(len(points)) if rows is None else rows
     gaps = points[rows][:, None, :] - points[None, :, :]
     on_map = np.sqrt(gaps[..., 0] ** 2 + gaps[..., 1] ** 2)
     k = min(n_neighbors, (len(points) - 1) // 2)
     if k < 1:
-        return 1.0, 1.0
+        return np.nan, np.nan
     return _kept(distances, on_map, rows, k), _kept(on_map, distances, rows, k)
 
 

@@ -368,7 +368,8 @@ class _Auto(BaseEstimator):
             converted by `similia.objects.as_series` or `as_sets`. All objects are used to choose and to fit, so set a
             test part aside first.
         y : array-like of shape (n,)
-            Labels, or numbers to predict.
+            Labels, or numbers to predict. `AutoRegressor` reads booleans as the numbers 0 and 1, as regressors of
+            scikit-learn do; its predictions then estimate how often objects are True.
         groups : array-like of shape (n,), optional
             Group of each object, such as a patient. Objects of one group always share a fold; identical objects always
             share a fold, too. Without groups, near copies among texts also share a fold: texts that have at least 80 %

@@ -244,7 +244,8 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
         skips.sort()
         y = y[kept]
         names = None if found.names is None else [found.names[i] for i in kept.tolist()]
-        lines, rows = (None if a is None else a[kept] for a in (found.lines, found.rows))
+        lines = None if found.lines is None else found.lines[kept]
+        rows = kept if found.rows is None else found.rows[kept]
         found = replace(found, objects=take(found.objects, kept), names=names, lines=lines, rows=rows)
     if y.dtype == object:
         y = np.asarray(_without_decimals(y.tolist()))

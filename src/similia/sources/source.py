@@ -33,6 +33,7 @@ FILL = f"fill it in or {LEAVE}"  # remedy in messages about a missing cell
 _INTEGER = r"-?\d{1,4000}"  # int() takes up to 4300 digits
 MISSING = {"", "na", "nan", "n/a", "null", "none", "?"}  # cells of missing numbers, in lower case
 Column = str | int
+ROW, NAME = "row", "name"  # columns of results that identify objects: by position in their file, by name
 _HEAD = ["line", "reason"]
 _BLOCK = 10_000  # rows hashed at once
 _Ints = npt.NDArray[np.int64]
@@ -219,6 +220,11 @@ class Objects:
     def __post_init__(self) -> None:
         object.__setattr__(self, "called", self.called or self.kind)
 
+    @property
+    def named(self) -> bool:
+        """Whether the objects have names, not only positions in the file."""
+        return self.names is not None and not isinstance(self.names[0], int)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -306,6 +312,19 @@ def _check_numeric(path: Any, columns: list[int], header: list[str], reading: Re
         )
     for j in columns if reading.header else []:
         position_of(path, header[j], header)
+
+
+def key_column(names: Column | None, named: bool, results: Collection[str] = ()) -> str:
+    """Return the name of the column that identifies objects in a table of results.
+
+    It is that of the column `names`, if this has one; else "name" for objects that are `named`, and "row" for
+    positions. Raise if the table has another column of this name, one of `results`.
+    """
+    if isinstance(names, str) and names in results:
+        raise ValueError(
+            f"the results have a column {names!r}, too; rename it in the data, or name another column (names= or --id)"
+        )
+    return names if isinstance(names, str) else NAME if named or names is not None else ROW
 
 
 def place_of(row: int, lines: Any = None, noun: str = "row") -> str:
@@ -520,6 +539,8 @@ class Source(ABC):
         Size of the file in bytes.
     again : bool
         Whether the objects can be read a second time.
+    named : bool
+        Whether the objects have names, not only positions in the file.
     told : str or None
         A sentence for the user that names the columns in which similia found the objects. None if nothing had to
         be guessed: an option names these columns, a column is called "text", or the file has no columns.
@@ -540,6 +561,7 @@ class Source(ABC):
     n: int | None = None
     size: int | None = None
     again: bool = True
+    named: bool = False
     told: str | None = None
     columns: Sequence[str] = ()
     reading: Reading = Reading()
@@ -583,7 +605,7 @@ class Held(Source):
 
     def __init__(self, read: Objects, chunk: int = 10_000) -> None:
         self.source, self.kind, self.told, self.skips = read.source, read.kind, read.told, read.skips
-        self.n = len(read.objects)
+        self.n, self.named = len(read.objects), read.named
         self.objects, self._read, self._chunk = read.objects, read, chunk
 
     @property
@@ -594,8 +616,9 @@ class Held(Source):
         n = len(self.objects)
         for first in range(start, n, self._chunk):
             stop = min(n, first + self._chunk)
-            names, lines = (None if a is None else a[first:stop] for a in (self._read.names, self._read.lines))
-            yield Chunk(take(self.objects, np.arange(first, stop)), names, first, stop, lines=lines)
+            about = (self._read.names, self._read.lines, self._read.rows)
+            names, lines, rows = (None if a is None else a[first:stop] for a in about)
+            yield Chunk(take(self.objects, np.arange(first, stop)), names, first, stop, lines=lines, rows=rows)
         if self.at_end is not None:
             self.at_end(self)
 

@@ -62,7 +62,7 @@ class ObjectStream(Source):
         self._path: Path | None = None
         self._rows: Any = None
         self._converter: Converter | None = None
-        self._labelled = self._named = False
+        self._labelled = False
         self.kind = "strings"
         if not isinstance(source, str | os.PathLike):
             self.source, self._rows, self.again = type(source).__name__, Items(source, kind), False
@@ -91,6 +91,7 @@ class ObjectStream(Source):
         if packed_rows:
             raise BadFile(path, "cannot be read by rows, because it is compressed as a whole; gunzip it first")
         self._refuse(path, *_MEANINGLESS[ending])
+        self.named = ending in FASTA | FASTQ
         if ending == ".npy":
             self._rows = NpyRows(path, self.skips)
             self.kind, self.n = "vectors", None if self.skips else self._rows.n
@@ -98,12 +99,12 @@ class ObjectStream(Source):
             self.kind = "graphs"
             self._converter = Converter(path, Choice("graphs", [0]), [], skips=self.skips, sdf=ending == ".sdf")
             if ending == ".smi":
-                self._named = smi_has_names(path, reading.encoding)
+                self.named = smi_has_names(path, reading.encoding)
             else:
                 title, fields = sdf_begin(path, reading.encoding)
                 label = "label" if reading.label is None else str(reading.label)
                 self._labelled = reading.label is not None or label in fields
-                self.reading, self._named = replace(reading, label=label), reading.names is not None or bool(title)
+                self.reading, self.named = replace(reading, label=label), reading.names is not None or bool(title)
 
     def _open_table(self, path: Path) -> None:
         reading = self.reading
@@ -119,7 +120,7 @@ class ObjectStream(Source):
             self._table = table_of(path, reading, self.skips)
             choice, header = choice_of(self._table, reading, self._kind)
         self.kind, self.told, self.columns = choice.kind, choice.told, [header[j] for j in choice.objects]
-        self._labelled, self._named = choice.label is not None, choice.names is not None
+        self._labelled, self.named = choice.label is not None, choice.names is not None
         self._choice, self._converter = choice, Converter(path, choice, header, reading.decimal, self.skips)
 
     def _refuse(self, source: Any, *options: str) -> None:
@@ -238,15 +239,16 @@ class ObjectStream(Source):
         labels: list[Any] = []
         names: list[Any] = []
         for part in pieces:
-            names += [(header.split(None, 1) or [""])[0] for header in part.headers or []]
             if self._labelled:
                 labels += part.columns[1].tolist()
-            if self._named:
+            if part.headers is not None:
+                names += [(header.split(None, 1) or [""])[0] for header in part.headers]
+            elif self.named:
                 names += part.columns[-1].tolist()
             elif self.skips is not None and part.rows is not None:
                 names += part.rows.tolist()
         last = pieces[-1]
-        named = self._named or last.headers is not None or (self.skips is not None and last.rows is not None)
+        named = self.named or (self.skips is not None and last.rows is not None)
         return Chunk(
             narrow(objects[0] if len(objects) == 1 else concatenate(objects)),
             names if named else None,
