@@ -3,7 +3,7 @@
 Each experiment is a module with its ``TASKS``, ``TITLE`` and ``TEXT``, ``measure(task, seeds)``, which returns or
 yields single results, and ``present(records)``, which makes tables and a picture of them. Where ``measure`` takes
 ``budget``, the command has that option; where it takes ``known`` (the rows that a run before has written), rows are
-written as they come, and an interrupted run goes on.
+written as they come, those of a list all at once, and an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ EXPERIMENTS = {
     "heat-curves": "heat kernel on the sphere, Figure 1: exact, parametrix and its orders; diffusion on S^2",
     "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
     "specialists": "AutoClassifier and AutoRegressor beside the tools that a specialist of each kind would pick",
+    "clusters": "clusters of 20 sets of series, beside tslearn's and aeon's k-means and k-shape",
     "molecules": "molecules: features of atoms' neighbourhoods, cosine and min-max, beside a forest",
     "gaussian-processes": "molecules: errors and uncertainty of Gaussian processes, beside gpytorch",
     "conformal": "coverage and size of conformal sets and intervals on 200 splits, five kinds of objects, beside MAPIE",
@@ -116,8 +117,9 @@ def run(
     for task in track(tasks, name, len(tasks)):
         if resumes:
             options["known"] = [record for record in known if record["set"] == task.name]
-        for record in module.measure(task, seeds, **options):
-            section.records.append(record)
+        found = module.measure(task, seeds, **options)
+        for unit in [found] if isinstance(found, list) else ([record] for record in found):
+            section.records += unit
             if output is not None and resumes:
                 section.write_rows(output)
     return section

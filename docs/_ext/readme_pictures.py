@@ -29,7 +29,6 @@ SPEED = {
         "DTW to short series (tslearn)": ("DTW, 500 series to 256 short ones: speed", "tslearn"),
         "DTW to short series (aeon)": ("DTW, 500 series to 256 short ones: speed", "aeon 1.6.0, n_jobs=2"),
         "HD classifier (torchhd)": ("20 epochs of HDClassifier", "torchhd"),
-        "clusters of series (tslearn)": ("clusters of 12 UCR sets: speed", "tslearn 0.10.0 k-means"),
         "learnt bits (faiss ITQ)": ("generalized Nyström PCA + ITQ, 60,000 x 1584, 64 bits", "faiss"),
         "Gaussian process, 5000 objects (scikit-learn)": ("5000 objects, all pairs: speed", "scikit-learn"),
         "MiniRocket features (aeon)": ("500 series of 500 points, 9996 features of MiniRocket", "aeon"),
