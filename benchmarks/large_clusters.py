@@ -4,7 +4,7 @@ The collection is SyntheticControl: each of its 600 standardised series of 60 po
 of standard deviation 0.3. `KernelKMeans(DTW())` gets the number of classes, and all cores. SIMILIA_DATA names the
 folders of data sets::
 
-    SIMILIA_DATA=... python benchmarks/large_clusters.py
+    SIMILIA_DATA=... python benchmarks/run.py large_clusters
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from clusters import sets
 from measure import Row
 from sklearn.metrics import adjusted_rand_score
 
+from experiments.clusters import load
 from similia.distances import DTW
 from similia.learn import KernelKMeans
 
@@ -24,10 +24,11 @@ COPIES = 500
 
 def run() -> list[Row]:
     """Return the time as a multiple of ten minutes, and the ratio of indices."""
-    data = sets(("SyntheticControl",))
-    if not data:
+    try:
+        X, y = load("SyntheticControl")
+    except FileNotFoundError as error:
+        print(f"skipped: {error}")
         return []
-    ((X, y),) = data.values()
     few = KernelKMeans(DTW(), 6, random_state=0).fit(X)
     many = np.repeat(X, COPIES, axis=0) + 0.3 * np.random.default_rng(0).normal(size=(COPIES * len(X), X.shape[1]))
     start = time.perf_counter()
@@ -36,7 +37,3 @@ def run() -> list[Row]:
     what = f"clusters of {len(many)} series of {X.shape[1]}"
     agree = adjusted_rand_score(np.repeat(y, COPIES), found.labels_) / adjusted_rand_score(y, few.labels_)
     return [Row(f"{what}: time", "10 minutes", seconds / 600, at_most=1), Row(f"{what}: index", "of 600", agree)]
-
-
-if __name__ == "__main__":
-    print(*run(), sep="\n")

@@ -27,7 +27,7 @@ MODULES = (
     *("vector_search", "neighbour_graphs", "duplicates"),
     *("heat", "heat_features", "series_embeddings"),
     *("streaming", "plan", "devices"),
-    *("report", "drop_ins", "molecules", "gaussian_process", "clusters", "large_clusters", "maps", "service"),
+    *("report", "drop_ins", "molecules", "gaussian_process", "large_clusters", "maps", "service"),
 )
 
 _HEAD = """# Benchmarks

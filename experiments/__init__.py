@@ -2,8 +2,8 @@
 
 Each experiment is a module with its ``TASKS``, ``TITLE`` and ``TEXT``, ``measure(task, seeds)``, which returns or
 yields single results, and ``present(records)``, which makes tables and a picture of them. Where ``measure`` takes
-``budget``, the command has that option; where it takes ``known`` (the rows that a run before has written), rows are
-written as they come, and an interrupted run goes on.
+``budget``, the command has that option; where it takes ``known`` (the rows that a run before has written), it yields
+these first, further rows are written as they come, and an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ EXPERIMENTS = {
     "heat-curves": "heat kernel on the sphere, Figure 1: exact, parametrix and its orders; diffusion on S^2",
     "heat-vc": "heat kernel on the sphere, Figures 2 and 3: accuracy against the effective sample size",
     "specialists": "AutoClassifier and AutoRegressor beside the tools that a specialist of each kind would pick",
+    "clusters": "clusters of 20 sets of series, beside tslearn's and aeon's k-means and k-shape",
     "molecules": "molecules: features of atoms' neighbourhoods, cosine and min-max, beside a forest",
     "gaussian-processes": "molecules: errors and uncertainty of Gaussian processes, beside gpytorch",
     "conformal": "coverage and size of conformal sets and intervals on 200 splits, five kinds of objects, beside MAPIE",
@@ -118,6 +119,6 @@ def run(
             options["known"] = [record for record in known if record["set"] == task.name]
         for record in module.measure(task, seeds, **options):
             section.records.append(record)
-            if output is not None and resumes:
+            if output is not None and resumes and record not in options["known"]:
                 section.write_rows(output)
     return section

@@ -19,9 +19,10 @@ from pictures import BLUE, GREY, ORANGE, STYLE
 
 NAMES = {"ei": "exon to intron", "ie": "intron to exon", "n": "neither"}
 DOCS = Path(__file__).resolve().parents[1]
+RATIOS = ("benchmarks.md", "reproduction/clusters.md")  # pages of docs
 TEXT = "#7a828a"
 COLOURS = ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color", "axes.edgecolor")
-# by chart: what the bar is called, and how its row of docs/benchmarks.md begins: what, rival
+# by chart: what the bar is called, and how its row of a page of `RATIOS` begins: what, rival
 SPEED = {
     "models": {
         "graphlet kernel (GraKeL)": ("Gram matrix of 2000 graphlets (k = 5) of each graph, MUTAG", "GraKeL"),
@@ -29,7 +30,7 @@ SPEED = {
         "DTW to short series (tslearn)": ("DTW, 500 series to 256 short ones: speed", "tslearn"),
         "DTW to short series (aeon)": ("DTW, 500 series to 256 short ones: speed", "aeon 1.6.0, n_jobs=2"),
         "HD classifier (torchhd)": ("20 epochs of HDClassifier", "torchhd"),
-        "clusters of series (tslearn)": ("clusters of 12 UCR sets: speed", "tslearn 0.10.0 k-means"),
+        "clusters of series (tslearn)": ("clusters of ", "tslearn 0.10.0 k-means"),
         "learnt bits (faiss ITQ)": ("generalized Nyström PCA + ITQ, 60,000 x 1584, 64 bits", "faiss"),
         "Gaussian process, 5000 objects (scikit-learn)": ("5000 objects, all pairs: speed", "scikit-learn"),
         "MiniRocket features (aeon)": ("500 series of 500 points, 9996 features of MiniRocket", "aeon"),
@@ -90,15 +91,15 @@ def road():
 
 
 def ratios(chart):
-    """Return the ratio of each bar of a chart, from docs/benchmarks.md."""
-    lines = (DOCS / "benchmarks.md").read_text(encoding="utf-8").split("\n")
+    """Return the ratio of each bar of a chart, from the pages of `RATIOS`."""
+    lines = [line for page in RATIOS for line in (DOCS / page).read_text(encoding="utf-8").split("\n")]
     rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in lines if line.startswith("| ")]
     ratios = {}
     for name, (what, rival) in SPEED[chart].items():
         found = [row[2] for row in rows if row[0].startswith(what) and row[1].startswith(rival)
                  and row[0].endswith((": speed", ": speed of fit"))]  # fmt: skip
         if len(found) != 1:
-            raise ValueError(f"docs/benchmarks.md has {len(found)} rows for {name}, expected one")
+            raise ValueError(f"{' and '.join(RATIOS)} have {len(found)} rows for {name}, expected one")
         ratios[name] = float(found[0])
     return dict(sorted(ratios.items(), key=lambda item: item[1]))
 
