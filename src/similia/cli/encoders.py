@@ -519,4 +519,6 @@ def check_kind(found: Objects | Source, opened: SearchFolder) -> None:
     if found.kind != kind:
         molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)
         hint = "; --text instead of --smiles reads them as strings" if molecules else ""
+        if kind == "series" and has_columns(found.source):
+            hint = "; --series reads each row as a series, and --time, --id and --values read a long table"
         raise BadFile(found.source, f"holds {found.called}, but {opened.folder} is an index of {kind}{hint}")

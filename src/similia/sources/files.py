@@ -548,7 +548,8 @@ def long_table(path: Path, reading: Reading) -> Objects:
     firsts = {ids[i]: i for i in reversed(good)}
     first_lines = None if lines is None else np.array([lines[firsts[one]] for one in found.tolist()])
     y = None if labels is None else _labels_of(path, ids, labels, good, found, lines)
-    return Objects(str(path), "series", series, y, [str(one) for one in found.tolist()], None, skips, first_lines)
+    return Objects(str(path), "series", series, y, [str(one) for one in found.tolist()], None, skips, first_lines,
+                   columns=[header[j] for j in choice])  # fmt: skip
 
 
 def _columns_of(path: Path, reading: Reading, skips: Skips | None) -> tuple[list[Any], Any, list[str], list[int]]:
