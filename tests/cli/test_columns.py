@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 import similia as sm
 from samples.select import sample
 from similia.cli.app import app
+from similia.cli.encoders import check_kind
 from similia.cli.inputs import read_objects, with_columns_of
+from similia.search.on_disk import SearchFolder
 
 STRINGS, LABELS = sample("strings", 30)
 
@@ -239,3 +241,17 @@ def test_columns_of_vectors_in_another_order_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"'y', 'x' .*, expected the order 'x', 'y', in which"):
         with_columns_of(model, str(path), {"values": "y,x"})
     assert with_columns_of(model, str(path), {"values": "x,y"}) == {"values": "x,y"}
+
+
+def test_an_index_refuses_series_of_other_channels(series, tmp_path):
+    _, _, built = series
+    folder = shutil.copytree(built, tmp_path / "i")
+    path = tmp_path / "new.ts"
+    path.write_text("@classLabel false\n@data\n1,2,3\n4,5\n")
+    for line in (("index", "add", path, folder), ("index", "search", folder, path)):
+        with pytest.raises(ValueError, match=r"new.ts holds series of 1 channel, expected 2 as in the index .*/i$"):
+            run(*line)
+    day = long_table(tmp_path / "day2.csv")
+    table = {"time": "t", "names": "who", "values": "pulse"}
+    with pytest.raises(ValueError, match=r"day2.csv holds series of 1 channel, 'pulse', expected 2 as in the index"):
+        check_kind(read_objects(str(day), **table), SearchFolder.open(folder))

@@ -583,7 +583,7 @@ class Held(Source):
 
     def __init__(self, read: Objects, chunk: int = 10_000) -> None:
         self.source, self.kind, self.told, self.skips = read.source, read.kind, read.told, read.skips
-        self.n = len(read.objects)
+        self.n, self.columns = len(read.objects), read.columns
         self.objects, self._read, self._chunk = read.objects, read, chunk
 
     @property
