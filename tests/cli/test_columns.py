@@ -13,6 +13,7 @@ from samples.select import sample
 from similia.cli.app import app
 from similia.cli.encoders import check_kind
 from similia.cli.inputs import read_objects, with_columns_of
+from similia.scale.stream import predict_stream
 from similia.search.on_disk import SearchFolder
 
 STRINGS, LABELS = sample("strings", 30)
@@ -191,6 +192,12 @@ def test_a_model_remembers_the_columns_of_a_long_table(series, tmp_path):
     partly = run("predict", model, day, "--values", "pulse,temp")
     assert partly.stdout == own.stdout
     assert "with time 't'; id 'who', as" in partly.stderr
+    predict_stream(sm.load(model), day, tmp_path / "python.csv")
+    labels = [line.split(",")[1] for line in (tmp_path / "python.csv").read_text().split()]
+    assert labels == [line.split(",")[1] for line in own.stdout.split()]
+    shown = json.loads(run("explain", model, day, "--object", "s13", "--json").stdout)
+    read = read_objects(str(day), time="t", names="who", values="pulse,temp")
+    assert shown["title"] == sm.explain(sm.load(model), read.objects[1:2]).title
     done = run("report", model, day, "-o", tmp_path / "page.html", "--folds", "2")
     assert "by cross-validation" in done.stderr
 
