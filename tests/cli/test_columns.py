@@ -1,6 +1,7 @@
 """Which column of a table holds the objects: the only candidate is taken and named, and a model remembers it."""
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,10 @@ from typer.testing import CliRunner
 import similia as sm
 from samples.select import sample
 from similia.cli.app import app
+from similia.cli.encoders import check_kind
 from similia.cli.inputs import read_objects, with_columns_of
+from similia.scale.stream import predict_stream
+from similia.search.on_disk import SearchFolder
 
 STRINGS, LABELS = sample("strings", 30)
 
@@ -149,3 +153,112 @@ def test_building_over_an_index_says_how_to_build_another(table, tmp_path):
         ValueError, match=r"an index already, and .*; its options: .* name a new folder or delete this one"
     ):
         run(*line[:-1], "128")
+
+
+LONG = ("--time", "t", "--id", "who", "--values", "pulse,temp")
+
+
+def long_table(path, n=12, first=0, columns="who,t,pulse,temp,label"):
+    """Write a long table of `n` series, in which the columns have any order; return its path."""
+    rng, names = np.random.default_rng(first), ["who", "t", "pulse", "temp", "label"]
+    order = [names.index(name) for name in columns.split(",")]
+    lines = [columns]
+    for i in range(first, first + n):
+        for t in range(6):
+            row = [f"s{i}", t, f"{(1 + i % 2) * np.sin(t) + rng.normal():.3f}", f"{rng.normal():.3f}", "ab"[i % 2]]
+            lines.append(",".join(str(row[j]) for j in order))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """Return a long table, and a model and an index made of it."""
+    folder = tmp_path_factory.mktemp("long")
+    table, distance = long_table(folder / "day1.csv"), ("--distance", "DTW()")
+    made = run("fit", table, *LONG, *distance, "--test", "0", "-o", folder / "m.similia")
+    assert made.exit_code == 0, made.output
+    assert run("index", "build", table, folder / "i", *LONG, *distance, "--bits", "64").exit_code == 0
+    return table, folder / "m.similia", folder / "i"
+
+
+def test_a_model_remembers_the_columns_of_a_long_table(series, tmp_path):
+    _, model, _ = series
+    day = long_table(tmp_path / "day2.csv", first=12, columns="temp,label,pulse,t,who")
+    named, own = run("predict", model, day, *LONG), run("predict", model, day)
+    assert named.stdout == own.stdout
+    assert [line.split(",")[0] for line in own.stdout.split()] == ["who", *(f"s{i}" for i in range(12, 24))]
+    assert "a long table with time 't'; id 'who'; values 'pulse', 'temp', as in the model's training" in own.stderr
+    partly = run("predict", model, day, "--values", "pulse,temp")
+    assert partly.stdout == own.stdout
+    assert "with time 't'; id 'who', as" in partly.stderr
+    predict_stream(sm.load(model), day, tmp_path / "python.csv")
+    labels = [line.split(",")[1] for line in (tmp_path / "python.csv").read_text().split()]
+    assert labels == [line.split(",")[1] for line in own.stdout.split()]
+    shown = json.loads(run("explain", model, day, "--object", "s13", "--json").stdout)
+    read = read_objects(str(day), time="t", names="who", values="pulse,temp")
+    assert shown["title"] == sm.explain(sm.load(model), read.objects[1:2]).title
+    done = run("report", model, day, "-o", tmp_path / "page.html", "--folds", "2")
+    assert "by cross-validation" in done.stderr
+
+
+def test_an_index_remembers_the_columns_of_a_long_table(series, tmp_path):
+    table, _, built = series
+    folder = shutil.copytree(built, tmp_path / "i")
+    day = long_table(tmp_path / "day2.csv", first=12, columns="temp,label,pulse,t,who")
+    assert run("index", "add", day, folder).exit_code == 0
+    told = json.loads(run("index", "info", folder, "--json").stdout)
+    assert told["objects"] == 24
+    assert (told["time"], told["id"], told["values"]) == ("t", "who", ["pulse", "temp"])
+    for one in (table, day):
+        found = json.loads(run("index", "search", folder, one, "-k", "1", "--json").stdout)["neighbours"]
+        assert {row["distance"] for row in found} == {0.0}
+        assert all(row["query"] == row["name"] for row in found)
+
+
+def test_columns_of_a_long_table_in_another_order_or_number_are_refused(series, tmp_path):
+    _, model, folder = series
+    day = long_table(tmp_path / "day2.csv", first=12)
+    for line in (("predict", model, day), ("index", "add", day, folder), ("index", "search", folder, day)):
+        with pytest.raises(ValueError, match=r"day2.csv .*'temp', 'pulse' .*expected the order 'pulse', 'temp', in"):
+            run(*line, *LONG[:-1], "temp,pulse")
+        with pytest.raises(ValueError, match=r"day2.csv .* of 1 channel, 'pulse' .*, expected 2 .*: 'pulse', 'temp'"):
+            run(*line, *LONG[:-1], "pulse")
+    text = day.read_text().replace("temp", "heat", 1)
+    day.write_text(text)
+    with pytest.raises(ValueError, match=r"no column 'temp', on which .*'heat'.*--values names another"):
+        run("predict", model, day)
+    other = run("predict", model, day, "--values", "pulse,heat")
+    assert "read from 'pulse', 'heat' (--values), but the model was trained on 'pulse', 'temp'" in other.stderr
+    day.write_text(text.replace("who", "name", 1).replace("heat", "temp", 1))
+    with pytest.raises(ValueError, match=r"no column 'who', .*names= or --id names another"):
+        run("predict", model, day)
+    assert run("predict", model, day, "--id", "name").exit_code == 0
+
+
+def test_a_model_of_a_long_table_reads_rows_of_series_too(series, tmp_path):
+    _, model, _ = series
+    assert with_columns_of(sm.load(model), str(long_table(tmp_path / "a.csv")), {"series": True}) == {"series": True}
+
+
+def test_columns_of_vectors_in_another_order_are_refused(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("y,x,z\n1,2,0\n")
+    model = SimpleNamespace(table_columns_={"values": ["x", "y"], "series": False, "label": "target"})
+    with pytest.raises(ValueError, match=r"'y', 'x' .*, expected the order 'x', 'y', in which"):
+        with_columns_of(model, str(path), {"values": "y,x"})
+    assert with_columns_of(model, str(path), {"values": "x,y"}) == {"values": "x,y"}
+
+
+def test_an_index_refuses_series_of_other_channels(series, tmp_path):
+    _, _, built = series
+    folder = shutil.copytree(built, tmp_path / "i")
+    path = tmp_path / "new.ts"
+    path.write_text("@classLabel false\n@data\n1,2,3\n4,5\n")
+    for line in (("index", "add", path, folder), ("index", "search", folder, path)):
+        with pytest.raises(ValueError, match=r"new.ts holds series of 1 channel, expected 2 as in the index .*/i$"):
+            run(*line)
+    day = long_table(tmp_path / "day2.csv")
+    table = {"time": "t", "names": "who", "values": "pulse"}
+    with pytest.raises(ValueError, match=r"day2.csv holds series of 1 channel, 'pulse', expected 2 as in the index"):
+        check_kind(read_objects(str(day), **table), SearchFolder.open(folder))

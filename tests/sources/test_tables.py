@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import datetime
 import gzip
 import re
 import zipfile
@@ -276,6 +277,61 @@ def test_dates_of_a_long_table_are_sorted_whatever_the_year(tmp_path):
     for word in ("now", "today", "NaT", "999999999999-01-01"):
         path = write(tmp_path / "b.csv", f"who,t,x\na,{word},1\na,2024-01-01,2\n")
         assert f"line 2: the time '{word}' is not a number or date" in refused(path, **how)
+
+
+_NOON = datetime.datetime(2024, 2, 20, 12)
+_LONG = {"time": "t", "names": "who"}
+
+
+def test_series_of_a_long_table_that_lose_rows_are_named(tmp_path):
+    rows = [f"{who},{t},{t * t}\n" for who in "abcdef" for t in range(4)]
+    path = write(tmp_path / "a.csv", "who,t,x\n" + "".join(rows))
+    assert read_objects(path, **_LONG, on_error="skip").told is None
+    for bad in ("b,2,4", "a,1,1", "c,0,0"):
+        rows[rows.index(f"{bad}\n")] = bad[: bad.rindex(",")] + ",nan\n"
+    rows[rows.index("a,3,9\n")] = "a,late,9\n"  # not a time
+    path = write(tmp_path / "a.csv", "who,t,x\n" + "".join(rows) + "f,0,7\n")  # a repeated time
+    with pytest.raises(ValueError, match=r"a\.csv, line 3"):
+        read_objects(path, **_LONG)
+    found = read_objects(path, **_LONG, on_error="skip")
+    assert found.objects.lengths.tolist() == [2, 3, 3, 4, 4, 4]
+    shorter = "'a' has 2 of 4 points, 'b' has 3 of 4 points, 'c' has 3 of 4 points"
+    assert found.told == f"left-out rows make 3 series shorter, and leave no gaps: {shorter}"
+    rows = [row if row[0] not in "de" else f"{row[0]},{row[2]},?\n" for row in rows]
+    path = write(tmp_path / "a.csv", "who,t,x\n" + "".join(rows))
+    told = read_objects(path, **_LONG, on_error="skip").told
+    assert told == f"left-out rows make 5 series shorter, and leave no gaps: {shorter} and 2 more"
+
+
+def test_uneven_times_of_a_long_table_are_told(tmp_path):
+    """The largest step of a series is compared with 1.5 times its median step; rates of series may differ."""
+    even = {"b": [0, 10, 20, 30], "c": [0, 2, 4, 7]}  # 3 is not more than 1.5 * 2
+    for gap, told in (
+        ([0, 1, 2, 3, 26], "1 of 3 series are uneven (the largest step of 'a' is 23 times its median step)"),
+        ([0, 1, 3, 7, 15], "1 of 3 series are uneven (the largest step of 'a' is 2.67 times its median step)"),
+        ([1, 2, 3, 4], None),
+        ([5], None),
+    ):
+        rows = [(who, t) for who, times in {"a": gap, **even}.items() for t in times][::-1]
+        text = write(tmp_path / "a.csv", "who,t,x\n" + "".join(f"{who},{t},1\n" for who, t in rows))
+        days = [f"{who},{np.datetime64('2024-02-20') + t},1\n" for who, t in rows]
+        dated = write(tmp_path / "b.csv", "who,t,x\n" + "".join(days))
+        paths = [text, dated]
+        for name, at in {
+            "number": lambda t: float(t),
+            "stamp": lambda t: _NOON + datetime.timedelta(t),
+            "date": lambda t: (_NOON + datetime.timedelta(t)).date(),
+            "clock": lambda t: (_NOON + datetime.timedelta(seconds=t)).time(),
+            "exact": lambda t: Decimal(t),
+            "span": lambda t: datetime.timedelta(t),
+        }.items():
+            columns = {"who": [who for who, _ in rows], "t": [at(t) for _, t in rows], "x": [1.0] * len(rows)}
+            paths.append(tmp_path / f"{name}.parquet")
+            parquet.write_table(pa.table(columns), paths[-1])
+        for path in paths:
+            found = read_objects(path, **_LONG)
+            assert (found.told or "").removeprefix("times of ").partition(", but only")[0] == (told or ""), path
+            assert sorted(found.objects.lengths) == sorted([len(gap), 4, 4])
 
 
 def test_a_folder_of_series(tmp_path):

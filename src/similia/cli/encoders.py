@@ -26,6 +26,7 @@ from similia.cli.options import check_bits, parse_comparison, parse_distance, pa
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
 from similia.core.hashing import digest_of
+from similia.core.text import counted, listed
 from similia.core.validation import BadFile, BadParameter
 from similia.pipelines import Pipeline, function_of
 from similia.planning.forecasts import kind_of
@@ -519,4 +520,13 @@ def check_kind(found: Objects | Source, opened: SearchFolder) -> None:
     if found.kind != kind:
         molecules = found.kind == "graphs" and kind == "strings" and has_columns(found.source)
         hint = "; --text instead of --smiles reads them as strings" if molecules else ""
+        if kind == "series" and has_columns(found.source):
+            hint = "; --series reads each row as a series, and --time, --id and --values read a long table"
         raise BadFile(found.source, f"holds {found.called}, but {opened.folder} is an index of {kind}{hint}")
+    if kind not in ("series", "sets") or opened.example is None:
+        return
+    first = found.take([0]) if isinstance(found, Source) else sm.objects.take(found.objects, [0])
+    if first.n_dims != opened.example.n_dims:
+        holds = f"{kind} of {counted(first.n_dims, 'channel' if kind == 'series' else 'dimension')}"
+        holds += f", {listed(found.columns)}" if found.columns else ""
+        raise BadFile(found.source, f"holds {holds}, expected {opened.example.n_dims} as in the index {opened.folder}")

@@ -303,8 +303,10 @@ def info(folder: Folder) -> None:
 
     from similia.cli import encoders
     from similia.cli.voice import console, result
+    from similia.core.text import listed
     from similia.scale.stream import of
     from similia.search.on_disk import SearchFolder
+    from similia.sources.streams import known_columns
 
     opened = SearchFolder.open(folder)
     store, meta = opened.store, encoders.settings_of(opened)
@@ -312,10 +314,14 @@ def info(folder: Folder) -> None:
     facts: dict[str, Any] = {"objects": f"{len(opened)} {meta['kind']}".removesuffix(" objects")}
     facts |= {"bits": store.n_bits} if hasattr(opened.search.encoder_, "transform") else {}
     facts |= {name: meta[name] for name in ("encoder", "rerank", "candidates", "index", "id", "seed") if name in meta}
+    known = known_columns(opened.search.encoder_)
+    facts |= {name: known[name] for name in ("text", "smiles", "time", "values") if name in known}
     told = {"recall": meta["recall"]} if "recall" in meta else {}
     sources = [{name: source[name] for name in ("name", "done", "n", "times")} for source in store.progress.values()]
     result({**facts, **told, "objects": len(opened), "kind": meta["kind"], "bytes": size, "sources": sources})
     grid = Grid(title=str(folder), title_justify="left", show_header=False)
+    if "values" in facts:
+        facts["values"] = listed(facts["values"])
     for name, value in {**facts, "size on disk": f"{size / 1e6:.1f} MB"}.items():
         grid.add_row(name, str(value))
     if recall := encoders.recall_line(opened):

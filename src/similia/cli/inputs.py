@@ -16,7 +16,7 @@ import similia as sm
 from similia import sources
 from similia.cli.options import parse_comparison, parse_one
 from similia.cli.voice import called, note
-from similia.core.text import did_you_mean, short
+from similia.core.text import did_you_mean, listed, short
 from similia.core.validation import BadFile, BadItem, DataError
 from similia.objects.molecules import SmilesBatch
 from similia.pipelines import parts_of
@@ -25,7 +25,7 @@ from similia.scale.stream import bounds
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
 from similia.sources.source import Held, Reading, Source, ending_of, place_of, typed
-from similia.sources.streams import ObjectStream, is_table, meaningless, remembered
+from similia.sources.streams import ObjectStream, is_table, known_columns, meaningless, remembered, table_choice
 
 _SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers
 DEFAULT_KERNEL = {
@@ -38,7 +38,7 @@ DEFAULT_DISTANCE = {"strings": "Levenshtein()", "series": "DTW()", "sets": "Modi
 _OTHER = {
     "strings": "; --text names another column, of strings",
     "graphs": "; --smiles names another column, of molecules",
-    "series": "; --values names other columns, of numbers",
+    "series": "; --values names other columns, of numbers, and --time and --id those of a long table",
 }
 
 
@@ -142,15 +142,16 @@ def _named(name: str, reading: Reading) -> Objects:
 
 # ---- the columns of a table, which a model remembers
 def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name the columns of a table with a header; {} for other data, or if --time is given."""
+    """Return the options that name the columns of a table with a header; {} for other data."""
     path, reading = Path(data), Reading(**table)
-    if not path.is_file() or not is_table(path, reading) or reading.time or not reading.header:
+    if not path.is_file() or not is_table(path, reading) or not reading.header:
         return {}
-    stream = ObjectStream(path, reading, 1, 2**26)
-    label = table.get("label") or "label"
-    if stream.kind in ("strings", "graphs"):
-        return {"text" if stream.kind == "strings" else "smiles": stream.columns[0], "label": label}
-    return {"values": stream.columns, "series": stream.kind == "series", "label": label}
+    choice, header = table_choice(path, reading)
+    columns, label = [header[j] for j in choice.objects], table.get("label") or "label"
+    if choice.kind in ("strings", "graphs"):
+        return {"text" if choice.kind == "strings" else "smiles": columns[0], "label": label}
+    long = {} if reading.time is None else {"time": reading.time}
+    return {"values": columns, "series": choice.kind == "series", "label": label} | long
 
 
 def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
@@ -168,7 +169,16 @@ def with_columns_of(
     If the model reads SMILES itself, the column of --smiles is read as strings.
     """
     table = smiles_as_text(comparison_in(model), table)
-    added = remembered(model, Path(data), Reading(**table), labelled, named)
+    reading, known = Reading(**table), known_columns(model)
+    added = remembered(model, Path(data), reading, labelled, named)
+    if "time" in known and added.keys() & {"time", "names", "values"}:
+        shown = {"time": "time", "names": "id", "values": "values"}
+        parts = [f"{shown[o]} {listed(np.ravel(added[o]).tolist())}" for o in shown if o in added]
+        note(f"note: {called(data)} is read as a long table with {'; '.join(parts)}, as in the model's training data")
+    own = known.get("values")
+    if own is not None and reading.values not in (None, own) and has_columns(data, **table):
+        others = f"{listed(reading.values)} (--values), but the model was trained on {listed(own)}"
+        note(f"note: {called(data)}: the objects are read from {others}")
     column = added.get("text", added.get("smiles", "text"))
     if column != "text":
         note(f"note: {called(data)}: the objects are read from column {column!r}, as in the model's training data")
@@ -276,8 +286,7 @@ def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
     """Return two parts of an error message: the columns that were read, and how to name others of the `wanted` kind."""
     if not columns:
         return "", f"; give a file of {wanted}" if wanted else ""
-    shown = ", ".join(map(short, columns[:4])) + (f" … {short(columns[-1])}" if len(columns) > 4 else "")
-    return f" (column{'s' * (len(columns) > 1)} {shown})", _OTHER.get(str(wanted), "")
+    return f" (column{'s' * (len(columns) > 1)} {listed(columns)})", _OTHER.get(str(wanted), "")
 
 
 def _place(i: int, read: Objects | Source) -> str:

@@ -111,7 +111,7 @@ READING: dict[str, tuple[Any, Any]] = {  # by the parameters of `similia.sources
         str | None,
         None,
         "Column with times, if each row of the table is one time point of a series; --id then names the column that "
-        "identifies the series.",
+        "identifies the series. Only the order of times matters: gaps do not count.",
     ),
     "axes": _option(
         str | None, None, "Order of the axes within each series of a 3-D array: 'time, channel' or 'channel, time'."

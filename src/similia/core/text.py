@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -47,6 +47,17 @@ def number(value: float) -> str:
     if value != value:
         return "–"
     return f"{round(value):,}" if abs(value) < 1e9 and value == round(value) else f"{value:.4g}"
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Return names for a message: the first four and the last one.
+
+    Examples
+    --------
+    >>> listed("ab"), listed(range(9))
+    ("'a', 'b'", '0, 1, 2, 3 … 8')
+    """
+    return ", ".join(map(short, names[:4])) + (f" … {short(names[-1])}" if len(names) > 4 else "")
 
 
 def short(value: Any, length: int = 40) -> str:

@@ -135,7 +135,8 @@ class Naming(dict[int, str]):
 def columns_of(*given: Any) -> Any:
     """Return the names of columns that the first of the models, data frames and rows of frames has; None without."""
     for one in given:
-        names = getattr(one, "feature_names_in_", getattr(one, "table_columns_", {}).get("values"))  # of a model
+        known = getattr(one, "table_columns_", {})  # of a model; a long table names channels, not columns of vectors
+        names = getattr(one, "feature_names_in_", None if "time" in known else known.get("values"))
         if names is None and is_frame(one):
             names = one.columns if hasattr(one, "iloc") else getattr(one, "column_names", one.columns)
         elif names is None and hasattr(one, "iloc"):  # a row of a pandas frame

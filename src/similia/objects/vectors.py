@@ -53,7 +53,8 @@ class VectorsBatch(Ragged):
         """Return the objects of one or more batches, one batch after another; raise if batches differ in dimension."""
         dimensions = sorted({batch.n_dims for batch in batches})
         if len(dimensions) > 1:
-            raise ValueError(f"the batches have vectors of {dimensions} dimensions, expected the same dimension in all")
+            found = " and ".join(map(str, dimensions))
+            raise ValueError(f"found objects of {found} dimensions (channels of series), expected as many in all")
         return super().concatenate(batches)
 
     def astype(self, dtype: npt.DTypeLike) -> Self:

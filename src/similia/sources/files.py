@@ -13,9 +13,12 @@ import os
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, time
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -72,6 +75,8 @@ from similia.sources.text import (
     refuse_bombs,
 )
 
+_NAMED = 3  # maximum number of series that a sentence names
+_UNEVEN = 1.5  # times of a series are uneven if the largest step is over this many times the median step
 _ARRAYS, _TARGETS = ("X", "x", "data"), ("y", "label", "labels", "target")  # usual names of arrays in .npz
 _WHOLE = {".ts", ".npz", ".zip"}  # endings of files that are read as a whole
 AT_ONCE = 2**62, 2**26  # maximum numbers of objects and bytes per chunk of a file that is read as a whole
@@ -549,7 +554,56 @@ def long_table(path: Path, reading: Reading) -> Objects:
     firsts = {ids[i]: i for i in reversed(good)}
     first_lines = None if lines is None else np.array([lines[firsts[one]] for one in found.tolist()])
     y = None if labels is None else _labels_of(path, ids, labels, good, found, lines)
-    return Objects(str(path), "series", series, y, [str(one) for one in found.tolist()], None, skips, first_lines)
+    told = "; ".join(filter(None, (_shorter(ids, stamps, good), _uneven(ids, stamps)))) or None
+    return Objects(str(path), "series", series, y, [str(one) for one in found.tolist()], told, skips, first_lines,
+                   columns=[header[j] for j in choice])  # fmt: skip
+
+
+def _shorter(ids: list[Any], stamps: list[Any], good: list[int]) -> str | None:
+    """Return a sentence about the series of which only some rows are in `good`, or None if there are none.
+
+    Two rows of a series with the same time count as one point.
+    """
+    kept = Counter(ids[i] for i in good)
+    points = dict.fromkeys(
+        (one, stamp is None, i if stamp is None else stamp)
+        for i, (one, stamp) in enumerate(zip(ids, stamps, strict=True)) if not _is_missing(one)
+    )  # fmt: skip
+    there = Counter(one for one, *_ in points)
+    lost = [f"{short(one)} has {kept[one]} of {counted(n, 'point')}" for one, n in there.items() if kept[one] < n]
+    if not lost:
+        return None
+    more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    return f"left-out rows make {len(lost)} series shorter, and leave no gaps: {', '.join(lost[:_NAMED])}{more}"
+
+
+def _uneven(ids: list[Any], stamps: list[Any]) -> str | None:
+    """Return a sentence about series with a step of time far above their median step, or None if there are none."""
+    times: dict[Any, set[Any]] = {}
+    for one, stamp in zip(ids, stamps, strict=True):
+        if stamp is not None and not _is_missing(one):
+            times.setdefault(one, set()).add(stamp)
+    ratios = {one: _largest_step(sorted(map(_subtractable, own))) for one, own in times.items()}
+    uneven = sum(ratio > _UNEVEN for ratio in ratios.values())
+    if not uneven:
+        return None
+    worst = max(ratios, key=lambda one: ratios[one])
+    found = f"times of {uneven} of {len(times)} series are uneven (the largest step of {short(worst)} is "
+    return f"{found}{ratios[worst]:.3g} times its median step), but only the order of times counts"
+
+
+def _subtractable(stamp: Any) -> Any:
+    """Return a time of day as a date on which it occurs, any other time unchanged."""
+    return datetime.combine(datetime.min, stamp) if isinstance(stamp, time) else stamp
+
+
+def _largest_step(times: list[Any]) -> float:
+    """Return the largest of the steps between sorted numbers or dates, divided by their median; 1 without steps."""
+    steps = sorted(b - a for a, b in pairwise(times))
+    if not steps:
+        return 1.0
+    n = len(steps)
+    return float(steps[-1] / ((steps[(n - 1) // 2] + steps[n // 2]) / 2))
 
 
 def _columns_of(path: Path, reading: Reading, skips: Skips | None) -> tuple[list[Any], Any, list[str], list[int]]:

@@ -64,8 +64,8 @@ class Reading:
         Column of a table, or field of SDF, that holds the names of the objects (``--id`` on the command line).
     time : str or int, optional
         Column of times of a long table, in which each row is one time point of one series. The column `names`
-        identifies the series, and the columns `values` hold its channels. Rows are sorted by time. Only for
-        `read_objects`.
+        identifies the series, and the columns `values` hold its channels. Rows are sorted by time; only their order
+        matters, so gaps do not count: resample series first if they should. Only for `read_objects`.
     axes : {"time, channel", "channel, time"}, optional
         Order of the last two axes of a 3-D array of series; see `similia.objects.as_series`. Only for `read_objects`.
     sep : str, optional
@@ -80,7 +80,7 @@ class Reading:
     on_error : {"stop", "skip"}, default="stop"
         What to do with bad rows: those with a wrong number of cells, an empty text, invalid SMILES or molecules, or
         missing numbers; in `read_objects` also those without a label. "stop" raises an error; "skip" leaves these rows
-        out and counts them.
+        out and counts them. Series of a long table become shorter by such rows, without gaps.
     skipped : path, optional
         CSV file to write: for each skipped row, its line number (in a binary file, its row number) and the reason.
 
@@ -191,7 +191,9 @@ class Objects:
         no names: None or, with ``on_error="skip"``, the positions of the rows in the file (int).
     told : str, optional
         A sentence for the user that names the columns in which similia found the objects. None if nothing had to
-        be guessed: an option names these columns, a column is called "text", or the file has no columns.
+        be guessed: an option names these columns, a column is called "text", or the file has no columns. For a long
+        table: which series are shorter because rows were left out, and whether, within a series, the largest step of
+        time is more than 1.5 times the median step, as after a gap.
     skips : Skips, optional
         Skipped rows: ``skips.n`` is their number, and ``skips.first`` holds the line and the reason of the first one.
     lines : ndarray of int, shape (n,), optional
@@ -605,7 +607,7 @@ class Held(Source):
 
     def __init__(self, read: Objects, chunk: int = 10_000) -> None:
         self.source, self.kind, self.told, self.skips = read.source, read.kind, read.told, read.skips
-        self.n, self.named = len(read.objects), read.named
+        self.n, self.named, self.columns = len(read.objects), read.named, read.columns
         self.objects, self._read, self._chunk = read.objects, read, chunk
 
     @property

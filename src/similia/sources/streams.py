@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from similia.core.text import short
+from similia.core.text import counted, listed, short
 from similia.core.validation import BadFile, check_positive_int
 from similia.objects.sequences import concatenate
 from similia.sources.rows import OF_ARRAYS, Items, NpyRows, ParquetTable, parquet_file
@@ -322,16 +322,32 @@ def choice_of(table: Table, reading: Reading, kind: str | None = None) -> tuple[
     return choose(table.path, header, reading, holds, kind), header
 
 
+def table_choice(path: Path, reading: Reading) -> tuple[Choice, list[str]]:
+    """Choose the columns to read from a table; return the choice and the names (or positions) of all columns."""
+    if ending_of(path) == ".parquet":
+        rows = ParquetTable(path, reading)
+        return rows.choice, rows.header
+    return choice_of(table_of(path, reading), reading)
+
+
+def known_columns(model: Any) -> dict[str, Any]:
+    """Return the options that name the columns of the table from which a model learnt; {} if it learnt from none.
+
+    The command line stores such options in a model as `table_columns_`; otherwise, the names of columns that the model
+    learnt from a data frame are those of numbers.
+    """
+    names_in = getattr(model, "feature_names_in_", None)
+    return getattr(model, "table_columns_", {} if names_in is None else {"values": names_in.tolist()})
+
+
 def remembered(model: Any, path: Path, reading: Reading, labelled: bool = False, named: bool = False) -> dict[str, Any]:
     """Return options that name the columns of a table from which a model learnt, unless those of `reading` name others.
 
-    The command line stores such options in a model as `table_columns_`; otherwise, the names of columns that the model
-    learnt from a data frame are those of numbers. If `labelled`, the column of labels is also named, and if `named`,
-    that of names. Raise if the table lacks a column of numbers, or if no other column of text can take the place of the
-    one that it lacks.
+    If `labelled`, the column of labels is also named, and if `named`, that of names. Raise if the table lacks a column
+    of numbers or of a long table, if no other column of text can take the place of the one that it lacks, or if
+    `reading` names the columns of numbers in another order.
     """
-    names_in = getattr(model, "feature_names_in_", None)
-    known = getattr(model, "table_columns_", {} if names_in is None else {"values": names_in.tolist()})
+    known = known_columns(model)
     if not known or not path.is_file() or not is_table(path, reading) or not reading.header:
         return {}
     if ending_of(path) == ".parquet":
@@ -339,16 +355,8 @@ def remembered(model: Any, path: Path, reading: Reading, labelled: bool = False,
             names = file.schema_arrow.names
     else:
         names = table_of(path, reading).first
-    columns = {option: known[option] for option in ("text", "smiles", "values", "series") if option in known}
-    option, column = next(iter(columns.items()))  # or a list of columns of numbers
-    numeric = reading.series or reading.axes is not None
-    if reading.is_set("text", "smiles", "values", "time") or (numeric and option != "values"):
-        columns = {}
-    elif missing := [name for name in ([column] if isinstance(column, str) else column) if name not in names]:
-        _check_others(path, reading, names, option, missing[0])
-        columns = {}
-    elif reading.series:
-        columns["series"] = True
+    _check_values(path, reading, known)
+    columns = _objects_among(names, path, reading, known)
     if labelled and reading.label is None and known.get("label") in names:
         columns["label"] = known["label"]
     if named and reading.names is None and known.get("names") in names:
@@ -356,9 +364,43 @@ def remembered(model: Any, path: Path, reading: Reading, labelled: bool = False,
     return columns
 
 
+def _objects_among(names: list[str], path: Path, reading: Reading, known: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, among those that a model remembers, that name the columns of objects in a table."""
+    long, numeric = "time" in known, reading.series or reading.axes is not None
+    options = ("time", "names", "values") if long else ("text", "smiles", "values", "series")
+    columns = {option: known[option] for option in options if option in known}
+    first = next(iter(columns))
+    if long:
+        others = numeric or bool(reading.is_set("text", "smiles"))
+        columns = {option: column for option, column in columns.items() if not reading.is_set(option)}
+    else:
+        others = bool(reading.is_set("text", "smiles", "values", "time")) or (numeric and first != "values")
+    if others:
+        return {}
+    for option, column in columns.items() if long else [(first, columns[first])]:
+        for name in [column] if isinstance(column, str) else column:
+            if name not in names:
+                _check_others(path, reading, names, option, name)
+                return {}
+    return columns | ({"series": True} if reading.series else {})
+
+
+def _check_values(path: Path, reading: Reading, known: dict[str, Any]) -> None:
+    """Raise if the option `values` names the columns that a model remembers in another order, or too many or few."""
+    own, given = known.get("values"), reading.values
+    if own is None or given is None or given == own:
+        return
+    if sorted(map(str, given)) == sorted(map(str, own)):
+        found = f"is read from columns {listed(given)} (values= or --values), expected the order {listed(own)}"
+        raise BadFile(path, f"{found}, in which the model was trained on them; drop the option")
+    if "time" in known and not reading.series and len(given) != len(own):
+        found = f"is read as series of {counted(len(given), 'channel')}, {listed(given)} (values= or --values)"
+        raise BadFile(path, f"{found}, expected {len(own)} as in the model's training data: {listed(own)}")
+
+
 def _check_others(path: Path, reading: Reading, names: list[str], option: str, missing: str) -> None:
     """Raise unless `missing`, the column that `option` names, is one of text and another can be chosen in its place."""
-    if option != "values":
+    if option in ("text", "smiles"):
         with suppress(BadFile):
             ObjectStream(path, reading, 1, 2**26)
             return
@@ -366,7 +408,7 @@ def _check_others(path: Path, reading: Reading, names: list[str], option: str, m
         raise BadFile(path, "is empty")
     has = ", ".join(map(short, sorted(names)))
     found = f"has no column {short(missing)}, on which the model was trained; it has {has}"
-    raise BadFile(path, f"{found}; {option}= or --{option} names another")
+    raise BadFile(path, f"{found}; {option}= or --{'id' if option == 'names' else option} names another")
 
 
 def _check_header(path: Path, names: list[str]) -> None:
