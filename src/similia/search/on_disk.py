@@ -83,6 +83,20 @@ class SearchFolder:
         search keeps no objects.
     store : Store
         The store of the codes.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import similia as sm
+    >>> encoder = sm.MinHash(sm.kernels.Spectrum(k=2), 64, random_state=0)
+    >>> search = sm.SimilaritySearch(encoder, rerank=sm.distances.Levenshtein()).fit(["ACGT", "TTTT"])
+    >>> with TemporaryDirectory() as parent:
+    ...     folder = search.save(Path(parent) / "index")
+    ...     added = sm.search.SearchFolder.open(folder).add(["ACGA"])
+    ...     grown = sm.SimilaritySearch.load(folder)
+    >>> added, grown.objects([2])[0]
+    (array([2]), 'ACGA')
     """
 
     def __init__(self, folder: Path, search: SimilaritySearch, example: Any, store: Store) -> None:
@@ -129,7 +143,7 @@ class SearchFolder:
         if folder.exists() and (not folder.is_dir() or is_search(folder) or not _left_by_create(folder)):
             if is_search(folder):
                 raise ValueError(
-                    f"{folder} holds a search already; add to it in place with similia.search.on_disk.SearchFolder."
+                    f"{folder} holds a search already; add to it in place with similia.search.SearchFolder."
                     f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder; "
                     "or, if search.save made this one, replace it with search.save(folder, overwrite=True)"
                 )
@@ -422,7 +436,7 @@ def _replaced(search: SimilaritySearch, folder: Path) -> Path:
     if lost := ["names of objects"] * named + ["a record of the files that were added"] * recorded:
         raise ValueError(
             f"{folder} holds {' and '.join(lost)}, which save would lose; save to a new folder, or change this one in "
-            "place with similia.search.on_disk.SearchFolder (add, remove) or the commands similia index add and "
+            "place with similia.search.SearchFolder (add, remove) or the commands similia index add and "
             "remove; or delete the folder first"
         )
     place = folder.resolve()
