@@ -41,7 +41,7 @@ from similia.search._queries import vectors_index
 from similia.search.feature_index import FeatureIndex, Segment, ascend
 from similia.search.hamming_index import HammingIndex, settings_of
 from similia.storage.disk import is_temporary, replacing, sync_folder
-from similia.storage.models import load, save
+from similia.storage.models import load_of_index, save
 from similia.storage.states import public_name
 from similia.storage.store import MANIFEST, Store, read_manifest
 
@@ -178,7 +178,7 @@ class SearchFolder:
         if not is_search(folder):
             raise FileNotFoundError(f"no index at {folder}; 'similia index build' or search.save(folder) makes one")
         store = Store.open(folder / _CODES)
-        made = load(folder / _SEARCH)
+        made = load_of_index(folder / _SEARCH)
         search = made.get("search") if isinstance(made, dict) else None
         if (
             public_name(type(search)) != ("similia", "SimilaritySearch")
@@ -320,7 +320,7 @@ def encoded(search: SimilaritySearch, example: Any, X: Any) -> tuple[npt.NDArray
 
 def _read_part(path: Path) -> dict[str, Any]:
     """Return the content of one file in ``objects``; raise if a value has the wrong type or length."""
-    part = load(path)
+    part = load_of_index(path)
     sizes: dict[str, int] = {}
     fits = isinstance(part, dict) and all(name in part and fit(part[name], sizes) for name, fit in _PART.items())
     if not fits:
