@@ -53,6 +53,18 @@ def test_a_molecule_is_measured_however_its_smiles_orders_the_atoms(kernel: str,
     assert {row["row"] for row in json.loads(said.stdout)["suggestions"]} == {*range(6)} - {*shared}
 
 
+@pytest.mark.parametrize("kernel", ["MinMax(Morgan())", "Morgan()"])
+def test_a_row_that_the_kernel_refuses_is_not_skipped_and_the_error_says_why(kernel: str, tmp_path: Path) -> None:
+    rows = [f"{smiles},{i / 7}\n" for i, smiles in enumerate(SMILES)]
+    (table := tmp_path / "t.csv").write_text("".join(["smiles,y\n", *rows[:20], "C1CC(,3.5\n", *rows[20:]]))
+    line = ["fit", table, "--smiles", "smiles", "--label", "y", "--kernel", kernel, "-o", tmp_path / "m.similia"]
+    for more, told in ([], ""), (["--on-error", "skip"], "; --on-error skip leaves out only rows that cannot be read"):
+        done = CliRunner().invoke(app, [str(a) for a in (*line, *more)])
+        start = f"{table}, line 22: it is 'C1CC(', which is not valid SMILES; correct or drop it"
+        assert str(done.exception).startswith(start + told)
+        assert ("--on-error" in str(done.exception)) == bool(more)
+
+
 def write(path: Path, smiles: list[str] = SMILES, kinds: list[str] = KINDS) -> Path:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([("kind", "smiles"), *zip(kinds, smiles, strict=False)])
