@@ -199,6 +199,22 @@ def test_names_are_not_taken_as_labels(table, tmp_path, y, how, sentence):
         run(table(y), tmp_path / "m.similia", **how)
 
 
+@pytest.mark.parametrize(
+    ("y", "asks_for"),
+    [
+        ([f"{i / 7:.2f} mol/L" for i in range(20)], "unit"),
+        ([*range(8), *(f"{i}e-1nM" for i in range(12))], "unit"),
+        ([f"{i}.5%" if i % 2 else f"-{i} mg" for i in range(20)], "unit"),
+        ([f"{i}{chr(97 + i)}" for i in range(20)], "column"),
+        ([f"{i} mol/L" for i in range(19)] + ["read7"], "column"),
+    ],
+)
+def test_numbers_with_a_unit_are_told_from_names(table, tmp_path, y, asks_for):
+    sentence = {"unit": "look like numbers with a unit .*; leave the unit out", "column": "20 classes for 20 objects"}
+    with pytest.raises(ValueError, match=sentence[asks_for]):
+        run(table(y), tmp_path / "m.similia")
+
+
 @pytest.mark.parametrize("options", [["--values", "pulse"], ["--series", "--values", "pulse"]])
 def test_a_long_table_without_its_time_is_refused(tmp_path, options):
     """Each time point would be an object of its own."""

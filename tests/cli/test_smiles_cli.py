@@ -27,6 +27,44 @@ SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("C(=O)O", "CN", "c
 KINDS = ["acid", "amine", "arene"] * 12
 
 
+def invoked(*arguments: Any) -> Any:
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done
+
+
+@pytest.mark.parametrize("kernel", ["WeisfeilerLehman()", "Morgan()"])
+def test_a_molecule_is_measured_however_its_smiles_orders_the_atoms(kernel: str, tmp_path: Path) -> None:
+    known = [*SMILES[:20], "C[C@H](N)C(=O)O"]
+    rows = "".join(f"{smiles},{i / 7}\n" for i, smiles in enumerate(known))
+    (table := tmp_path / "known.csv").write_text(f"smiles,y\n{rows}")
+    others = ["OC(=O)[C@@H](C)N", "OC(=O)[C@H](C)N", "NCC", "CC(O)=O", "c1(CC)ccccc1", "OCC"]
+    (pool := tmp_path / "pool.csv").write_text("smiles\n" + "\n".join(others))
+    shared = [
+        i for i, text in enumerate(others)
+        if Chem.CanonSmiles(text) in {Chem.CanonSmiles(one) for one in known}
+    ]  # fmt: skip
+    assert shared in ([0, 2, 3, 4], [1, 2, 3, 4])
+    model = tmp_path / "m.similia"
+    how = ("--task", "regression", "--learner", "gaussian-process", "--kernel", kernel, "--test", 0)
+    invoked("fit", table, "--smiles", "smiles", "--label", "y", *how, "-o", model)
+    said = invoked("suggest", model, pool, "--smiles", "smiles", "-n", 2, "--json")
+    assert "note: 4 of the 6 " in said.stderr
+    assert {row["row"] for row in json.loads(said.stdout)["suggestions"]} == {*range(6)} - {*shared}
+
+
+@pytest.mark.parametrize("kernel", ["MinMax(Morgan())", "Morgan()"])
+def test_a_row_that_the_kernel_refuses_is_not_skipped_and_the_error_says_why(kernel: str, tmp_path: Path) -> None:
+    rows = [f"{smiles},{i / 7}\n" for i, smiles in enumerate(SMILES)]
+    (table := tmp_path / "t.csv").write_text("".join(["smiles,y\n", *rows[:20], "C1CC(,3.5\n", *rows[20:]]))
+    line = ["fit", table, "--smiles", "smiles", "--label", "y", "--kernel", kernel, "-o", tmp_path / "m.similia"]
+    for more, told in ([], ""), (["--on-error", "skip"], "; --on-error skip leaves out only rows that cannot be read"):
+        done = CliRunner().invoke(app, [str(a) for a in (*line, *more)])
+        start = f"{table}, line 22: it is 'C1CC(', which is not valid SMILES; correct or drop it"
+        assert str(done.exception).startswith(start + told)
+        assert ("--on-error" in str(done.exception)) == bool(more)
+
+
 def write(path: Path, smiles: list[str] = SMILES, kinds: list[str] = KINDS) -> Path:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([("kind", "smiles"), *zip(kinds, smiles, strict=False)])

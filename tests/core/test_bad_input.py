@@ -548,8 +548,8 @@ MISTAKES = {
     ),
     "no number": (
         lambda: sm.GaussianProcessRegressor(STRING).fit(DNA, list("abab")),
-        "y holds a value that is not a number, but GaussianProcessRegressor predicts numbers; for labels, take a "
-        "classifier",
+        "y[0] is 'a', which is no number; correct it or drop that object; GaussianProcessRegressor predicts numbers, "
+        "so take a classifier for labels",
     ),
 }
 

@@ -471,3 +471,74 @@ def test_formulas_become_mathml():
 
     mathml = importlib.import_module("mathml")
     assert "<msup>" in mathml.convert(nodes.math("", r"\big(x^2\big)"), block=False)
+
+
+DOTTED = re.compile(
+    rf"(?<![\w./{{}}-])(import |from )?(?:(?:sm|similia)\.|(?<=`)(?=(?:{'|'.join(api_pages.ROOMS)})\.(?:\w+\.)*[A-Z]))"
+    r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
+)
+
+
+def dotted_names(text):
+    """Return what stands behind ``sm.`` or ``similia.``, or a class behind a room; not in imports, which reach more."""
+    return [path for imported, path in DOTTED.findall(text) if not imported]
+
+
+def is_reached(path):
+    """Return whether a name below `similia` can be written after ``import similia`` alone, as in a fresh process.
+
+    ``dir`` lists all that a package declares. Any other submodule is an attribute only once it was imported, perhaps
+    by another test.
+    """
+    value = sm
+    for part in path.split("."):
+        declared = not hasattr(value, "__path__") or part in {*dir(value), "__version__"}
+        if not declared or not hasattr(value, part):
+            return False
+        value = getattr(value, part)
+    return True
+
+
+def is_imported(path, inside=0):
+    """Return whether a name below `similia` is a module, or at most so many levels inside one."""
+    for level in range(inside + 1):
+        module, *names = f"similia.{path}".rsplit(".", level)
+        try:
+            value = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        return all(hasattr(value, name) and (value := getattr(value, name)) is not None for name in names)
+    return False
+
+
+def texts_of(path):
+    """Return the sentences of a source file that a program may say, and its docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    homes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docs = [
+        text for node in ast.walk(tree) if isinstance(node, homes) and (text := ast.get_docstring(node, clean=False))
+    ]
+    said = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [text for text in said if " " in text and text not in docs], docs
+
+
+def docstrings_of(name):
+    of = found(name)
+    members = vars(of) if inspect.isclass(of) else {}
+    return [inspect.getdoc(of) or "", *((inspect.getdoc(m) or "") for key, m in members.items() if key[0] != "_")]
+
+
+def test_dotted_names_can_be_written_as_they_stand():
+    pages = {
+        name_of(path): [path.read_text(encoding="utf-8")]
+        for path in [*map(ROOT.joinpath, ("README.md", "CHANGELOG.md")), *WRITTEN]
+    }
+    sources = {name_of(path): texts_of(path) for path in sorted((ROOT / "src").rglob("*.py"))}
+    said = {where: texts for where, (texts, _) in sources.items()}
+    public = {name: docstrings_of(name) for name in public_names()}
+    names = [(where, name) for where, texts in [*pages.items(), *said.items(), *public.items()]
+             for text in texts for name in dotted_names(text)]  # fmt: skip
+    assert len(names) > 1000
+    assert not [(where, name) for where, name in names if not (is_reached(name) or is_imported(name))]
+    inner = [(where, name) for where, (_, docs) in sources.items() for text in docs for name in dotted_names(text)]
+    assert not [(where, name) for where, name in inner if not (is_reached(name) or is_imported(name, inside=2))]

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import make_scorer, mean_absolute_error, median_absolute_error
 
+from similia.core.validation import BadValue
 from similia.learn.targets import as_numbers, checked_labels, checked_targets, task_of
 
 
@@ -110,10 +111,23 @@ def test_what_cannot_be(given, sentence):
         task_of(*given)
 
 
-@pytest.mark.parametrize("y", [np.array(["2020-01-01"], "M8[D]"), np.array([5], "m8[D]"), [1j], [10**400]])
-def test_targets_of_regression_are_real_numbers(y):
-    with pytest.raises(ValueError, match="y holds a value that is not a number, but Model predicts numbers"):
-        checked_targets(y, 1, "Model")
+@pytest.mark.parametrize(
+    ("y", "found"),
+    [
+        (np.array(["2020-01-01"], "M8[D]"), r"y\[0\] is .*2020"),
+        (np.array([5], "m8[D]"), r"y\[0\] is "),
+        ([1j], r"y\[0\] is 1j"),
+        ([10**400], r"y\[0\] is 1000"),
+        ([1, 2.5, "0.61 mol/L", "x"], r"y\[2\] is '0.61 mol/L'"),
+        (pd.Series(["1", "many"], index=[7, 8]), r"y\[1\] is 'many'"),
+        ([[1, 2], [3, "b"]], r"y\[1\] is \[3, 'b'\]"),
+        ([[1, 2], [3]], "y holds a value"),
+        ([np.zeros((2, 2)), np.zeros((2, 3))], "y holds a value"),
+    ],
+)
+def test_targets_of_regression_are_real_numbers(y, found):
+    with pytest.raises(BadValue, match=f"^{found}.*, which is no number; .*Model predicts numbers, so take a class"):
+        checked_targets(y, len(y), "Model")
 
 
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT, np.float32("nan"), None])

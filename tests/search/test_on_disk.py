@@ -148,7 +148,7 @@ def test_other_folders_are_refused(tmp_path):
         search.save(tmp_path)
     search.save(tmp_path / "folder")
     loaded = sm.SimilaritySearch.load(tmp_path / "folder").add(["abcd"])
-    where = r"in place with similia\.search\.on_disk\.SearchFolder\.open\('(.*)'\)\.add\(X\), or with: similia index"
+    where = r"in place with similia\.search\.SearchFolder\.open\('(.*)'\)\.add\(X\), or with: similia index"
     with pytest.raises(ValueError, match=where) as error:
         loaded.save(tmp_path / "folder")
     assert len(SearchFolder.open(re.search(where, str(error.value))[1]).add(["abcd"])) == 1
@@ -227,11 +227,11 @@ def test_a_search_that_is_replaced_while_it_is_open_is_refused(tmp_path, monkeyp
 
     def meanwhile(path):
         monkeypatch.undo()
-        found = on_disk.load(path)
+        found = on_disk.load_of_index(path)
         searches[0].save(folder, overwrite=True)
         return found
 
-    monkeypatch.setattr(on_disk, "load", meanwhile)
+    monkeypatch.setattr(on_disk, "load_of_index", meanwhile)
     with pytest.raises(ValueError, match="another search has replaced the one in"):
         SearchFolder.open(folder)
     assert len(sm.SimilaritySearch.load(folder)) == 60
@@ -460,6 +460,19 @@ def test_lists_of_objects_that_come_and_go(mmap, tmp_path):
         path.unlink()
     folder.add(X[5:9], ids=[200, 201, 202, 203])
     same_answers(folder.load(mmap), search, X)
+
+
+@pytest.mark.parametrize("file", ["search.similia", "objects/000000000000.similia"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "flipped"])
+def test_a_damaged_file_asks_for_a_copy_of_the_index(file, damage, tmp_path):
+    string_search(Levenshtein()).fit(words()).save(tmp_path / "folder")
+    whole = (path := tmp_path / "folder" / file).read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 3] ^= 4
+    path.write_bytes({"cut": whole[:-40], "empty": b"", "flipped": flipped}[damage])
+    with pytest.raises(BadFile, match=r"; restore the index from a copy, or build it again$") as caught:
+        sm.SimilaritySearch.load(tmp_path / "folder")
+    assert str(caught.value).startswith(f"{path} is ")
 
 
 def test_damaged_lists_are_refused(tmp_path):

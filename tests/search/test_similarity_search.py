@@ -634,7 +634,7 @@ def test_what_one_kernel_leaves_out_is_kept_for_the_other(tmp_path):
     search = sm.SimilaritySearch(index, rerank=sm.kernels.Graphlet(3)).fit(X)  # reads no labels
     search.add(as_graphs(X[:1]))
     search.save(tmp_path / "f")
-    folder = sm.search.on_disk.SearchFolder.open(tmp_path / "f")
+    folder = sm.search.SearchFolder.open(tmp_path / "f")
     assert folder.add(X[:2]).tolist() == [31, 32]
     folder.remove(range(20))
     loaded = sm.load(tmp_path / "f")

@@ -55,6 +55,50 @@ def test_objects_are_among_others_of_another_dtype():
         assert are_among(convert(rows.astype(np.float32)), convert(rows[1:])).tolist() == [False, True]
 
 
+def random_graph(rng, directed, numbers):
+    """Return a random graph of up to 5 nodes with few labels, and weights; with attributes if `numbers`."""
+    G = nx.gnp_random_graph(int(rng.integers(0, 6)), 0.5, seed=int(rng.integers(2**31)), directed=directed)
+    for node in G:
+        G.nodes[node].update(label=int(rng.integers(2)), **({"x": float(rng.integers(2)) - 1} if numbers else {}))
+    for edge in G.edges:
+        G.edges[edge].update(label=int(rng.integers(2)), weight=float(rng.integers(1, 3)))
+    return G
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_graphs_are_among_others_if_one_of_these_is_isomorphic(directed, numbers):
+    rng = np.random.default_rng(5)
+    graphs = [random_graph(rng, directed, numbers) for _ in range(150)]
+    renamed = [nx.relabel_nodes(G, dict(zip(G, rng.permutation(len(G)).tolist(), strict=True))) for G in graphs]
+    shuffled = []
+    for G in renamed:
+        shuffled.append(G.__class__())
+        shuffled[-1].add_nodes_from((node, G.nodes[node]) for node in sorted(G))
+        shuffled[-1].add_edges_from(G.edges(data=True))
+    names = {"node_attributes": ["x"]} if numbers else {}
+    read = [sm.objects.as_graphs(part, **names) for part in (shuffled, graphs[:30])]
+    expected = [
+        any(nx.is_isomorphic(G, H, node_match=dict.__eq__, edge_match=dict.__eq__) for H in graphs[:30])
+        for G in shuffled
+    ]
+    assert 40 < sum(expected) < 140
+    assert are_among(*read).tolist() == expected
+
+
+def test_symmetric_graphs_and_those_that_colours_do_not_tell_apart():
+    two_triangles, ring = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3)), nx.cycle_graph(6)
+    star = nx.relabel_nodes(nx.star_graph(40), {0: 7, 7: 0})
+    star = nx.convert_node_labels_to_integers(star, ordering="sorted")
+    graphs = sm.objects.as_graphs([two_triangles, star, nx.star_graph(39), nx.empty_graph(0)])
+    assert are_among(graphs, sm.objects.as_graphs([ring, nx.star_graph(40)])).tolist() == [False, True, False, False]
+    assert are_among(graphs, sm.objects.as_graphs([nx.empty_graph(0)])).tolist() == [False, False, False, True]
+    assert are_among(graphs, graphs.take([])).tolist() == [False] * 4
+    labelled = nx.path_graph(2)
+    nx.set_node_attributes(labelled, 1, "label")
+    assert are_among(sm.objects.as_graphs([labelled]), sm.objects.as_graphs([nx.path_graph(2)])).tolist() == [False]
+
+
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("sizes", [(2,), (1, 1, 1, 2), (1, 5, 9), (30, 1)])
 def test_a_group_is_in_one_fold_and_folds_are_even(task, sizes):

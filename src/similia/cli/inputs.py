@@ -234,8 +234,8 @@ def check_comparison(compared: Any, read: Objects | Source, objects: Any, fitted
         compared.as_objects(objects)
     except (TypeError, ValueError) as error:
         if kind_of(compared) == read.kind or (read.kind == "strings" and _strings_in(compared) is not None):
-            if isinstance(error, BadItem) and error.index is not None:
-                raise error.changed(path=str(read.source), at=_place(error.index, read)) from error
+            if isinstance(error, BadItem):
+                raise _placed(error, read) from error
             if isinstance(error, DataError):
                 raise error.changed(path=str(read.source)) from error
             raise BadFile(read.source, f"cannot be compared: {error}") from error
@@ -278,8 +278,16 @@ def placed_in(read: Objects | None) -> Iterator[None]:
     except BadItem as error:
         if read is None or error.collection != "X":
             raise
-        at = "" if error.index is None else _place(error.index, read)
-        raise error.changed(path=str(read.source), at=at) from error
+        raise _placed(error, read) from error
+
+
+def _placed(error: BadItem, read: Objects | Source) -> BadItem:
+    """Return the error with the file and the place of its object; if rows were skipped, say why not this one."""
+    if error.index is None:
+        return error.changed(path=str(read.source))
+    only = "--on-error skip leaves out only rows that cannot be read, not those that the similarity refuses"
+    remedy = error.remedy if read.skips is None else f"{error.remedy}; {only}" if error.remedy else only
+    return error.changed(path=str(read.source), at=_place(error.index, read), remedy=remedy)
 
 
 def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
@@ -292,7 +300,8 @@ def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
 def _place(i: int, read: Objects | Source) -> str:
     """Return where object `i` is in its file: the line or position, and the name if it has one."""
     lines, names = getattr(read, "lines", None), getattr(read, "names", None)
-    return place_of(i, lines, "object") + ("" if names is None else f", {short(names[i])}")
+    named = names is not None and isinstance(names[i], str)  # not the number of a row
+    return place_of(i, lines, "object") + (f", {short(names[i])}" if named else "")
 
 
 def _strings_in(compared: Any) -> Any:

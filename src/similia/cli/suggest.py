@@ -28,10 +28,10 @@ def suggest(
     """Choose which objects of a pool to measure next, to find one with a large number.
 
     MODEL is a Gaussian process for numbers, of 'similia fit --learner gaussian-process'. DATA is the pool, each object
-    once. Objects equal to one that the model keeps are measured already, and are left out (with --landmarks, a model
-    keeps only these; a molecule is equal if its SMILES lists the atoms in the same order). For each choice, the table
-    holds the number that the model predicts and its standard deviation. With improvement, the most promising object
-    comes first, and each choice assumes that those before it are measured, too.
+    once. Objects equal to one that the model keeps are measured already, and are left out, also molecules whose SMILES
+    lists the atoms in another order (with --landmarks, a model keeps only these). For each choice, the table holds the
+    number that the model predicts and its standard deviation. With improvement, the most promising object comes first,
+    and each choice assumes that those before it are measured, too.
 
     [bold]similia suggest model.similia pool.csv --smiles smiles -n 10 -o next.csv[/bold]
     """

@@ -39,6 +39,8 @@ _LITTLE = 0.1  # R squared of numbers predicted from the others, below which the
 _NORMAL_95 = 1.96  # standard deviations on either side of the mean that hold 95 % of a normal distribution
 _MANY_CLASSES = 10  # if numbers are labels of more classes, a note says that they can be predicted as numbers
 _NO_VALUE = frozenset({"nan", "na", "n/a", "null", "?"})  # how tables spell a missing value
+_UNIT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*([^\d\s.,].*)")  # what stands behind a number
+_UNITS_OF_A_COLUMN = 3  # at most; more are rather parts of names
 _FINAL = 0.2  # share of the budget for the final fit to all objects, after scoring the held-out part
 _FINAL_CROSS = 0.5  # the same for the final fits, one to all objects and one for each fold, that calibrate a model
 _FEWER_FOLDS = 1000  # from this many objects, 3 folds choose as well as 5, in half the time
@@ -365,6 +367,7 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
         if task == "auto" and numbers is None:
             _check_decimal(read, y)
             _check_few_words(read, y)
+            _check_units(read, y)
         if by_score == decided and task_of(y) == "regression":
             raise ValueError(
                 f"--scoring {scoring} is for classes, and the labels of {read.source} are numbers; for numbers, use "
@@ -410,6 +413,19 @@ def _check_few_words(read: Objects, y: npt.NDArray) -> None:
         raise ValueError(
             f"{n_numbers} of the {len(y)} labels of {read.source} are numbers, but {short(next(iter(words)))} is not; "
             "correct it or leave out its row, or add --task classification if the labels are classes"
+        )
+
+
+def _check_units(read: Objects, y: npt.NDArray) -> None:
+    """Raise if the labels are many different numbers with a unit, such as "0.61 mol/L"."""
+    labels = list(dict.fromkeys(map(str, y.tolist())))
+    found = [_UNIT.fullmatch(label) for label in labels if as_numbers([label]) is None]
+    units = {match[1] for match in found if match}
+    if len(labels) > _MANY_CLASSES and all(found) and 0 < len(units) <= _UNITS_OF_A_COLUMN:
+        first = next(label for label in labels if as_numbers([label]) is None)
+        raise ValueError(
+            f"the labels of {read.source} look like numbers with a unit ({short(first)}); leave the unit out, all "
+            "numbers in the same one, or add --task classification if they are classes"
         )
 
 

@@ -79,7 +79,7 @@ class MMD(Distance):
         Number s of graphlets drawn from each graph.
     sampling : {"random_walk", "uniform"}, default="random_walk"
         How to draw the nodes of a graphlet: the first nodes that a random walk visits, or nodes chosen uniformly. For
-        details see `similia.objects.graphlets.sample_graphlets`.
+        details see `similia.objects.sample_graphlets`.
     kernel : {"gaussian", "optical", "match", "match_iso"}, default="gaussian"
         Kernel k of two graphlets. a and b are their adjacency bits, one for each of the size (size - 1) / 2 pairs of
         nodes:

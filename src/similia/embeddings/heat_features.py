@@ -1,7 +1,7 @@
 r"""Random features of the heat kernel on the hypersphere.
 
 Let w be uniform on the unit sphere in R^n, and let K(x, y) = sum_l c_l P_l(<x, y>) be the kernel
-`similia.kernels.heat.HypersphericalHeat`. Here the c_l > 0 add up to 1, and the P_l are the Gegenbauer polynomials with
+`similia.kernels.HypersphericalHeat`. Here the c_l > 0 add up to 1, and the P_l are the Gegenbauer polynomials with
 P_l(1) = 1. With d_l the number of spherical harmonics of degree l,
 
 .. math:: f(s) = \sum_l i^l \sqrt{c_l d_l}\, P_l(s), \qquad
@@ -88,7 +88,7 @@ class HeatRandomFeatures(Transformer):
         is unbiased in this case, too.
     contrast : float, default=4.0
         The number :math:`a = n e^{-(n - 1) t}` for rows of n columns, which sets the diffusion time t of the kernel;
-        must be below n. See `similia.kernels.heat.HypersphericalHeat`.
+        must be below n. See `similia.kernels.HypersphericalHeat`.
     t : float, optional
         Diffusion time; overrides `contrast`.
     mapping : {"auto", "sqrt", "projection", None}, default="auto"

@@ -1,7 +1,7 @@
 r"""The exact, sparse explicit features of a kernel as a pipeline step, and weights for them.
 
 An object x becomes a vector phi(x) with phi(x)^T phi(y) = k(x, y), whose feature ids are hashed to n_features columns
-(see `similia.kernels.counts.FeatureKernel.features`). Cost: the features of each object are counted once.
+(see `similia.kernels.FeatureKernel.features`). Cost: the features of each object are counted once.
 
 A linear model gives the same answer for every object that has no non-zero column in common with the training objects.
 So `transform` warns of objects that share no more columns with the training objects than hash collisions explain.

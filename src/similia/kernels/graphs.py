@@ -288,7 +288,7 @@ class Graphlet(GraphKernel):
         Number of graphlets (induced subgraphs on k nodes) drawn from each graph. None counts all subsets of k nodes.
     sampling : {"uniform", "random_walk"}, default="uniform"
         How to draw the k nodes of a graphlet if `n_samples` is given: at random, or the first k nodes that a random
-        walk visits. For details see `similia.objects.graphlets.sample_graphlets`.
+        walk visits. For details see `similia.objects.sample_graphlets`.
     normalize : bool, default=False
         Divide K(G, H) by sqrt(K(G, G) K(H, H)).
     seed : int, default=0

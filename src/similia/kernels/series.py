@@ -123,7 +123,7 @@ class GlobalAlignment(Kernel):
 
     def _how(self) -> tuple[How, int]:
         """Return (options of `log_sums`, e); its series must be divided by 2**e, a power close to the bandwidth."""
-        s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.series.suggest_bandwidth(X) gives one")
+        s = check_positive(self.bandwidth, "bandwidth", hint="; similia.kernels.suggest_bandwidth(X) gives one")
         s, exponent = np.frexp(s)
         T = check_positive_int(self.triangular, "triangular", minimum=0)
         return (float(0.5 / s**2), True, T, T - 1 if T else UNLIMITED, 0.0), int(exponent)

@@ -583,10 +583,11 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         Parameters
         ----------
         pool : collection of m objects
-            Candidates. They should not include objects that were already measured, nor any object twice. For a Dask
-            collection, workers choose n objects of each partition, and the result is chosen from these objects. The
-            result is the same as for objects in memory if there is one partition or ``n=1``; otherwise, all choices but
-            the first may differ.
+            Candidates. They should not include objects that were already measured, which this method suggests like any
+            others (the command ``similia suggest`` leaves them out), nor any object twice. For a Dask collection,
+            workers choose n objects of each partition, and the result is chosen from these objects. The result is the
+            same as for objects in memory if there is one partition or ``n=1``; otherwise, all choices but the first may
+            differ.
         n : int, default=1
             Number of objects to choose, at most m.
         method : {"improvement", "thompson"}, default="improvement"

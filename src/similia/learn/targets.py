@@ -165,14 +165,29 @@ def checked_targets(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:
             raise TypeError("times and complex numbers are not real numbers")
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        found = f"y holds a value that is not a number, but {who} predicts numbers"
-        raise ValueError(f"{found}; for labels, take a classifier") from None
+        try:
+            rows = np.atleast_1d(np.asarray(y, dtype=object)).tolist()
+        except ValueError:  # arrays of different shapes
+            rows = []
+        i = next((i for i, row in enumerate(rows) if not _are_numbers(row)), None)
+        found = "holds a value" if i is None else f"is {short(rows[i])}"
+        remedy = f"correct it or drop that object; {who} predicts numbers, so take a classifier for labels"
+        raise BadValue(i, f"{found}, which is no number", remedy=remedy, collection="y") from None
     if targets.ndim not in (1, 2) or len(targets) != n:
         raise ValueError(f"y has shape {targets.shape} for {n} objects, expected ({n},) or ({n}, n_outputs)")
     if not np.isfinite(targets).all():
         i = int(np.argwhere(~np.isfinite(targets))[0, 0])
         raise BadValue(i, f"is {targets[i]}", "finite numbers", "drop that object", collection="y")
     return targets
+
+
+def _are_numbers(values: Any) -> bool:
+    """Return whether a target, or each of the targets of one object, is a real number."""
+    try:
+        np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def checked_numbers(y: Any, n: int, who: str) -> npt.NDArray[np.float64]:

@@ -1,4 +1,12 @@
-"""Find objects that are identical byte for byte, so that a split into training and test sets can keep them together."""
+"""Find identical objects: a split into training and test sets keeps them together, and none is measured twice.
+
+**Graphs in any order of their nodes** (`are_among`). Each node gets a colour, a hash of its labels, and in each round a
+new one, the hash of its colour and of the labels and colours at the other ends of its arcs, until no round tells more
+nodes apart. Where nodes still have the same colour, one of them gets another, and the rounds go on. At last, each node
+has its own colour; nodes are sorted by colour, and graphs are compared byte for byte. So graphs that are found are
+identical. One is missed only if nodes of the same colour are not symmetric, as in some graphs without labels all of
+whose nodes have the same degree. Only graphs whose colours after three rounds are those of another graph are sorted.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +23,12 @@ from scipy.sparse.csgraph import connected_components
 
 from similia.core.validation import BadValue
 from similia.objects.graph_batch import SIDE, GraphBatch
+from similia.objects.molecules import SmilesBatch, canonical_smiles
 from similia.objects.sequences import Ragged
 from similia.objects.tables import is_missing
+
+_ROUNDS = 3  # after which graphs of different colours are not compared
+_IN, _OUT, _APART = (np.uint64(0x9E3779B97F4A7C15 * k % 2**64) for k in (1, 3, 5))
 
 
 def identical(batch: Any) -> npt.NDArray[np.int64]:
@@ -51,8 +63,13 @@ def with_groups(same: npt.NDArray[np.int64], groups: Any) -> npt.NDArray[np.int6
 def are_among(batch: Any, others: Any) -> npt.NDArray[np.bool_]:
     """Return a mask of the objects of `batch` that also occur in `others`, a batch of the same type.
 
-    The dtypes of the two may differ: strings of the same letters and vectors of the same numbers are identical.
+    The dtypes of the two may differ: strings of the same letters and vectors of the same numbers are identical. The
+    order of the nodes of graphs does not matter, nor that of the atoms in SMILES; see above.
     """
+    if isinstance(batch, SmilesBatch):
+        batch, others = canonical_smiles(batch), canonical_smiles(others)
+    elif isinstance(batch, GraphBatch):
+        return _graphs_are_among(batch, others)
     common = np.result_type(_dtype(batch), _dtype(others))
     dtype = None if common.kind == "O" else common
     known = {_digest(part) for part in _bytes(others, dtype)}
@@ -114,3 +131,84 @@ def _graph_bytes(batch: GraphBatch, g: int) -> bytes:
     columns = {name: getattr(batch, name) for name in SIDE if getattr(batch, name) is not None}
     found += [column[first:last] if name.startswith("node") else column[arcs] for name, column in columns.items()]
     return b"|".join(map(_plain, found))
+
+
+# ---- graphs in any order of their nodes
+def _graphs_are_among(batch: GraphBatch, others: GraphBatch) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(batch), bool)
+    if not _same_columns(batch, others):
+        return found
+    signatures, theirs = _signatures(batch), _signatures(others)
+    rows = np.flatnonzero(np.isin(signatures, theirs))
+    kept = np.flatnonzero(np.isin(theirs, signatures[rows]))
+    both = _sorted_nodes(GraphBatch.concatenate([batch.take(rows), others.take(kept)]))
+    digests = [_digest(_graph_bytes(both, g)) for g in range(len(both))]
+    known = set(digests[len(rows) :])
+    found[rows] = [digest in known for digest in digests[: len(rows)]]
+    return found
+
+
+def _same_columns(batch: GraphBatch, others: GraphBatch) -> bool:
+    """Return whether two batches have labels, details and weights for the same, and attributes of the same length."""
+    shapes = (
+        [None if (column := getattr(b, name)) is None else column.shape[1:] for name in SIDE] for b in (batch, others)
+    )
+    return next(shapes) == next(shapes)
+
+
+def _signatures(batch: GraphBatch) -> npt.NDArray[np.uint64]:
+    """Return a hash of each graph, which is the same for any order of its nodes."""
+    colours = _hashed(batch, "node")
+    for _ in range(_ROUNDS):
+        colours = _refined(batch, colours)
+    total = np.zeros(len(batch), np.uint64)
+    np.add.at(total, batch.graph_of_node, colours)
+    return total
+
+
+def _sorted_nodes(batch: GraphBatch) -> GraphBatch:
+    """Return the graphs with their nodes sorted by colour, after rounds that give each node of a graph its own."""
+    graphs, colours = batch.graph_of_node, _hashed(batch, "node")
+    while True:
+        different = 0
+        while different < (now := len(np.unique(colours))):
+            different, colours = now, _refined(batch, colours)
+        order = np.lexsort((colours, graphs))
+        tied = np.flatnonzero((np.diff(colours[order]) == 0) & (np.diff(graphs[order]) == 0))
+        if not len(tied):
+            break
+        first = order[tied[np.unique(graphs[order[tied]], return_index=True)[1]]]  # one node of each graph
+        colours[first] = _mixed(colours[first] ^ _APART)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    side = {name: column if column is None or name.startswith("edge") else column[order]
+            for name in SIDE for column in [getattr(batch, name)]}  # fmt: skip
+    return GraphBatch.from_arrays(batch.node_offsets, place[batch.edge_index], **side)
+
+
+def _hashed(batch: GraphBatch, what: str) -> npt.NDArray[np.uint64]:
+    """Return a hash of the labels, attributes and details, or weights, of each node or arc (`what`: "node", "edge")."""
+    found = np.zeros(batch.n_nodes if what == "node" else len(batch.indices), np.uint64)
+    for name in SIDE:
+        if name.startswith(what) and (column := getattr(batch, name)) is not None:
+            for numbers in np.atleast_2d(column.T):
+                bits = np.ascontiguousarray(numbers + 0).view(np.uint64)
+                found = _mixed(found + _mixed(bits))
+    return found
+
+
+def _refined(batch: GraphBatch, colours: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the colours of nodes after one more round."""
+    arcs, (sources, targets) = _hashed(batch, "edge"), batch.edge_index
+    new = _mixed(colours)
+    np.add.at(new, sources, _mixed(colours[targets] + _mixed(arcs + _OUT)))
+    np.add.at(new, targets, _mixed(colours[sources] + _mixed(arcs + _IN)))
+    return _mixed(new)
+
+
+def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return `similia.core.hashing.mix` of each number, without loops to compile."""
+    x = x + _IN
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

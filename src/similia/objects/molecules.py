@@ -135,6 +135,13 @@ def as_smiles(X: Any) -> SmilesBatch:
     return SmilesBatch(batch.values, batch.offsets, batch.is_bytes)
 
 
+def canonical_smiles(batch: SmilesBatch) -> SmilesBatch:
+    """Return RDKit's canonical SMILES: the same text for a molecule however its atoms were ordered."""
+    Chem, _ = import_rdkit()
+    texts = as_strings([Chem.MolToSmiles(molecule) for molecule in parse_smiles(batch)])
+    return SmilesBatch(texts.values, texts.offsets, texts.is_bytes)
+
+
 def import_rdkit() -> tuple[Any, Any]:
     """Return RDKit's modules ``Chem`` and ``rdBase``; raise if RDKit is not installed."""
     try:

@@ -7,6 +7,7 @@ _NAMES = {
     "ShardedIndex": "sharded_index",
     "encode_stream": "stream",
     "predict_stream": "stream",
+    "Progress": "stream",
 }
 __all__ = [*_NAMES]
 __getattr__, __dir__ = attach(__name__, _NAMES)

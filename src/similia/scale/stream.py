@@ -67,7 +67,15 @@ _ENDS, _STD, _SET, _OR = ["low", "high"], ["std"], "set", " | "
 
 
 class Progress:
-    """Callbacks that report the state of a run; the command line prints them."""
+    """Callbacks that report the state of a run; the command line prints them.
+
+    Examples
+    --------
+    >>> import similia as sm
+    >>> class Printed(sm.scale.Progress):
+    ...     def resumed(self, text):
+    ...         print(text)
+    """
 
     done = 0  # number of objects written
 
@@ -115,7 +123,7 @@ def encode_stream(
         Dask cluster, given by the address of its scheduler, such as ``"tcp://10.0.0.1:8786"``. A Client: on the cluster
         of this client.
     progress : Progress, optional
-        Object whose methods are called as the run proceeds, an instance of ``similia.scale.stream.Progress``.
+        Object whose methods are called as the run proceeds, an instance of `similia.scale.Progress`.
 
     Returns
     -------
@@ -392,7 +400,7 @@ def add_stream(
 ) -> bool:  # fmt: skip
     """Add the objects of a source to an index on disk, one commit per chunk; return whether any were left to add.
 
-    `folder`, a `similia.search.on_disk.SearchFolder`, records the fingerprints of its sources and how many objects of
+    `folder`, a `similia.search.SearchFolder`, records the fingerprints of its sources and how many objects of
     each are done, so only the remaining objects are added after an interruption. `key` is the `identity` of the source,
     and `n` is its number of objects; by default, both are taken from `stream`. With `again`, a completed source is
     added again.

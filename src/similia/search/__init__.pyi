@@ -5,6 +5,7 @@ from similia.search.vector_index import VectorIndex as VectorIndex
 from similia.search.hamming_index import HammingIndex as HammingIndex
 from similia.search.similarity_search import SimilaritySearch as SimilaritySearch
 from similia.search.similarity_search import Recall as Recall
+from similia.search.on_disk import SearchFolder as SearchFolder
 from similia.search.similarity_map import SimilarityMap as SimilarityMap
 from similia.search.hdbscan import HDBSCAN as HDBSCAN
 from similia.search.neighbour_graph import knn_graph as knn_graph

@@ -41,7 +41,7 @@ from similia.search._queries import vectors_index
 from similia.search.feature_index import FeatureIndex, Segment, ascend
 from similia.search.hamming_index import HammingIndex, settings_of
 from similia.storage.disk import is_temporary, replacing, sync_folder
-from similia.storage.models import load, save
+from similia.storage.models import load_of_index, save
 from similia.storage.states import public_name
 from similia.storage.store import MANIFEST, Store, read_manifest
 
@@ -83,6 +83,20 @@ class SearchFolder:
         search keeps no objects.
     store : Store
         The store of the codes.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import similia as sm
+    >>> encoder = sm.MinHash(sm.kernels.Spectrum(k=2), 64, random_state=0)
+    >>> search = sm.SimilaritySearch(encoder, rerank=sm.distances.Levenshtein()).fit(["ACGT", "TTTT"])
+    >>> with TemporaryDirectory() as parent:
+    ...     folder = search.save(Path(parent) / "index")
+    ...     added = sm.search.SearchFolder.open(folder).add(["ACGA"])
+    ...     grown = sm.SimilaritySearch.load(folder)
+    >>> added, grown.objects([2])[0]
+    (array([2]), 'ACGA')
     """
 
     def __init__(self, folder: Path, search: SimilaritySearch, example: Any, store: Store) -> None:
@@ -129,7 +143,7 @@ class SearchFolder:
         if folder.exists() and (not folder.is_dir() or is_search(folder) or not _left_by_create(folder)):
             if is_search(folder):
                 raise ValueError(
-                    f"{folder} holds a search already; add to it in place with similia.search.on_disk.SearchFolder."
+                    f"{folder} holds a search already; add to it in place with similia.search.SearchFolder."
                     f"open({str(folder)!r}).add(X), or with: similia index add DATA {folder}; or name a new folder; "
                     "or, if search.save made this one, replace it with search.save(folder, overwrite=True)"
                 )
@@ -164,7 +178,7 @@ class SearchFolder:
         if not is_search(folder):
             raise FileNotFoundError(f"no index at {folder}; 'similia index build' or search.save(folder) makes one")
         store = Store.open(folder / _CODES)
-        made = load(folder / _SEARCH)
+        made = load_of_index(folder / _SEARCH)
         search = made.get("search") if isinstance(made, dict) else None
         if (
             public_name(type(search)) != ("similia", "SimilaritySearch")
@@ -306,7 +320,7 @@ def encoded(search: SimilaritySearch, example: Any, X: Any) -> tuple[npt.NDArray
 
 def _read_part(path: Path) -> dict[str, Any]:
     """Return the content of one file in ``objects``; raise if a value has the wrong type or length."""
-    part = load(path)
+    part = load_of_index(path)
     sizes: dict[str, int] = {}
     fits = isinstance(part, dict) and all(name in part and fit(part[name], sizes) for name, fit in _PART.items())
     if not fits:
@@ -422,7 +436,7 @@ def _replaced(search: SimilaritySearch, folder: Path) -> Path:
     if lost := ["names of objects"] * named + ["a record of the files that were added"] * recorded:
         raise ValueError(
             f"{folder} holds {' and '.join(lost)}, which save would lose; save to a new folder, or change this one in "
-            "place with similia.search.on_disk.SearchFolder (add, remove) or the commands similia index add and "
+            "place with similia.search.SearchFolder (add, remove) or the commands similia index add and "
             "remove; or delete the folder first"
         )
     place = folder.resolve()

@@ -399,8 +399,8 @@ class SimilaritySearch(BaseEstimator):
         overwrite : bool, default=False
             Whether to replace an existing search; if writing fails, the old one stays. Two kinds of search are never
             replaced: a search made by the command ``similia index``, because the record of the files that were added
-            would be lost; and a search to which ``similia.search.on_disk.SearchFolder`` added objects with names,
-            because these names would be lost.
+            would be lost; and a search to which `similia.search.SearchFolder` added objects with names, because
+            these names would be lost.
         """
         from similia.search.on_disk import save_search
 

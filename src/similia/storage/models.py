@@ -61,6 +61,7 @@ _SCALARS = {"bool", "bool_", "str_", "datetime64", "timedelta64"} | {
 }  # fmt: skip
 _CONTAINERS = {"ListNode": list, "TupleNode": tuple, "SetNode": set}
 _BYTES = {"BytesNode": bytes, "BytearrayNode": bytearray}
+_WRITES = "similia.save(model, path) or similia fit writes one"
 _PLAIN = ("TypeNode", "FunctionNode", "SliceNode")  # without inner nodes
 _BUILTINS = {"int", "float", "str", "bool", "list", "set", "tuple"}
 _MADE_OF = {  # the classes that each of these loaders may make
@@ -222,13 +223,20 @@ def load(path: str | os.PathLike[str] | IO[bytes]) -> Any:
         return _load(stream, str(source))
 
 
-def _load(stream: IO[bytes], name: str) -> Any:
+def load_of_index(path: Path) -> Any:
+    """Return what `load` reads from a file in the folder of an index, of which no model is at hand to save again."""
+    with path.open("rb") as stream:
+        return _load(stream, str(path), "restore the index from a copy, or build it again")
+
+
+def _load(stream: IO[bytes], name: str, remedy: str = "") -> Any:
     try:
         return _read(stream)
     except ValueError as error:
         writer = written_by(stream)
         other = f" (similia {writer} wrote it; this is {__version__})" if writer not in (None, __version__) else ""
-        raise BadFile(name, f"{error}{other}") from error.__cause__
+        advice = f"; {remedy or error.remedy}" if isinstance(error, _Damaged) else ""
+        raise BadFile(name, f"{error}{advice}{other}") from error.__cause__
 
 
 def _read(stream: IO[bytes]) -> Any:
@@ -318,14 +326,14 @@ def written_by(stream: IO[bytes]) -> str | None:
 def _check_model_file(stream: IO[bytes]) -> Any:
     """Return the ``schema.json`` of a model file; raise ValueError if the archive or this description is invalid."""
     if found := _other_file(stream):
-        raise ValueError(f"is {found}, not a model; similia.save(model, path) or similia fit writes one")
+        raise _Damaged(f"is {found}, not a model", _WRITES)
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
             return _Description(archive).check()
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         problem = short(str(error), 120)[1:-1]
-        raise ValueError(f"is not a model, or it is truncated ({problem}); save the model again") from None
+        raise _Damaged(f"is not a model, or it is truncated ({problem})") from None
 
 
 def _other_file(stream: IO[bytes]) -> str:
@@ -363,9 +371,9 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
         raise ValueError("is not a model: its parts are compressed, or larger than the file")
     damaged = archive.testzip()
     if damaged is not None:
-        raise ValueError(f"is damaged (its part {short(damaged)} fails the checksum); save the model again")
+        raise _Damaged(f"is damaged (its part {short(damaged)} fails the checksum)")
     if _SCHEMA not in archive.namelist():
-        raise ValueError("is a zip archive but not a model; similia.save(model, path) or similia fit writes one")
+        raise _Damaged("is a zip archive but not a model", _WRITES)
 
 
 class _Description:
@@ -382,7 +390,7 @@ class _Description:
         try:
             root = json.loads(self.archive.read(_SCHEMA))
         except (ValueError, RecursionError):
-            raise ValueError("is damaged: its description is not JSON; save the model again") from None
+            raise _Damaged("is damaged: its description is not JSON") from None
         if self._walk(root, 0) > 2 * self.written:  # a walk visits a node wherever its number occurs
             raise _refused("has a description that refers to the same parts over and over")
         return root
@@ -495,6 +503,14 @@ def _typed(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise _refused(f"has {short(value)} in its description, expected a {kind.__name__}")
     return value
+
+
+class _Damaged(ValueError):
+    """Error for a file that lacks or alters what was written; `_load` adds what to do, by default `remedy`."""
+
+    def __init__(self, found: str, remedy: str = "save the model again") -> None:
+        super().__init__(found)
+        self.remedy = remedy
 
 
 class _Refused(ValueError):
