@@ -479,10 +479,22 @@ def add(
     def done() -> int:
         return int(folder.store.progress.get(key, {"done": 0})["done"])
 
-    before, stream.source = len(folder), called(stream.source)
+    before, stream.source, named = len(folder), called(stream.source), [np.zeros(0, np.int64)]
+
+    def keep(names: list[str]) -> None:
+        named.append(np.array([hash(name) for name in names if name], dtype=np.int64))
+
+    how: dict[str, Any] = {"again": again, "workers": workers, "say": console().print, "named": keep}
     with stoppable(done, n), meters():
-        if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console().print):
+        if not add_stream(folder, stream, key=key, n=n, **how):
             console().print(f"{stream.source} is in the index already; {once_more}")
+    hashes = np.concatenate(named)
+    if n_repeated := len(hashes) - len(np.unique(hashes)):
+        repeat = "name repeats an earlier one" if n_repeated == 1 else "names repeat earlier ones"
+        note(
+            f"note: {n_repeated} {repeat} in {stream.source}; the ids in the results of a search tell such objects "
+            "apart, and removing a name removes all of them"
+        )
     console().print(f"{folder.folder}: {len(folder)} objects")
     result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
 
