@@ -50,7 +50,7 @@ from similia.core.validation import (
     warn_of_objects,
 )
 from similia.objects import n_objects, take
-from similia.objects.sequences import at_least_one
+from similia.objects.sequences import StringBatch, at_least_one, in_both_cases
 from similia.objects.tables import objects_in, without_none
 from similia.sources.dask import Distributed
 
@@ -310,6 +310,32 @@ def check_distance(distance: Any) -> None:
     if not callable(distance):
         hint = spelled_out(distance, "distances") or "; see similia.distances"
         raise TypeError(f"distance must be a callable d(X, Y) -> (n, m), got {distance!r}{hint}")
+
+
+def note_on_case(X: Any, *compared: Any) -> str:
+    """Return a note for the user if `X` holds sequences in capitals and in small letters that are told apart, else "".
+
+    `compared` are the kernels or distances that compare them, as far as known; there is no note if all ignore case.
+    """
+    known = [one for one in compared if one is not None]
+    apart = [one for one in known if not _ignores_case(one)]
+    if not isinstance(X, StringBatch) or (known and not apart) or not in_both_cases(X):
+        return ""
+    by = f" to {name_of(apart[0])}" if apart else ""
+    remedy = "convert the strings to one case"
+    if apart and _ignores_case(apart[0]) is False:
+        remedy = "set ignore_case=True"
+    return (
+        f"the same letters occur as capitals and as small letters, which are different letters{by}; if case has no "
+        f"meaning, {remedy}"
+    )
+
+
+def _ignores_case(function: Any) -> bool | None:
+    """Return whether a kernel or distance ignores case, or None if it has no parameter for it."""
+    params = function.get_params() if hasattr(function, "get_params") else {}
+    found = [value for name, value in params.items() if name.rpartition("__")[2] == "ignore_case"]
+    return all(found) if found else None
 
 
 def check_direction(function: Any, is_kernel: bool, X: Any, name: str) -> None:

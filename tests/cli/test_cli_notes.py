@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import RidgeCV
+from typer.testing import CliRunner
 
 import similia as sm
+from similia.cli.app import app
 from similia.cli.explain import explain
 from similia.cli.inputs import check_kind, read_labelled, read_objects, remember_columns
 from similia.cli.outputs import size_of
@@ -156,3 +160,36 @@ def test_on_a_terminal_long_compilation_is_told_once(terminal, quiet, said, monk
     assert capsys.readouterr().err.count("compiling loops for their first use") == said
     assert logger.level == logging.NOTSET
     assert logger.handlers == []
+
+
+# ---- case
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("fit", ["--kernel", "Spectrum(k=2)", "-o", "m.similia"]),
+        ("cluster", ["--clusters", "2", "-o", "c.csv"]),
+        ("outliers", ["-o", "o.csv"]),
+        ("map", ["-o", "m.html"]),
+        ("neighbours", ["-k", "3", "-o", "g.npz"]),
+        ("duplicates", ["-o", "d.csv"]),
+        ("encode", ["--bits", "8", "-o", "e.npy"]),
+        ("index", ["x.index", "--bits", "8"]),
+    ],
+)
+def test_sequences_in_both_cases_are_told_once(command, options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["index", "build"] if command == "index" else [command]
+    for case, told in ((str.lower, 1), (str, 0)):
+        words = [case(word) if i % 2 else word for i, word in enumerate(WORDS)]
+        Path("w.fasta").write_text("".join(f">s{i} label={i % 3}\n{word}\n" for i, word in enumerate(words)))
+        shutil.rmtree("x.index", ignore_errors=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            done = CliRunner().invoke(app, [*names, "w.fasta", *options])
+        assert done.exit_code == 0, done.output
+        said = " ".join([done.stderr, *(str(one.message) for one in caught)])
+        assert said.count("the same letters occur as capitals and as small letters") == told
+    if command == "fit":
+        Path("w.fasta").write_text(Path("w.fasta").read_text() + ">s label=1\nacde\n")
+        done = CliRunner().invoke(app, ["fit", "w.fasta", "--kernel", "Spectrum(k=2, ignore_case=True)", *options[2:]])
+        assert "capitals" not in done.stderr

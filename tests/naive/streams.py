@@ -20,7 +20,10 @@ def fasta(path):
                 records.append((line[1:].strip(), ""))
             elif line and not line.startswith(";"):
                 header, sequence = records.pop()  # IndexError: no header before
-                records.append((header, sequence + line))
+                letters = "".join(" " if c.isspace() and c.isascii() else c for c in line)
+                words = letters.split(" ")
+                assert len({word.isdecimal() for word in words if word}) == 1  # no position beside letters
+                records.append((header, sequence + "".join(words)))
     return records
 
 

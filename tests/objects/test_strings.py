@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import similia as sm
 from similia.objects import StringBatch, as_strings, n_objects, take
+from similia.objects.sequences import in_both_cases
 
 # all code points, lone surrogates included
 TEXT = st.text(st.characters(), max_size=8)
@@ -271,3 +272,31 @@ def test_a_file_with_damaged_strings_is_refused(tmp_path):
     path = sm.save(StringBatch(np.zeros(6, np.uint8), np.array([0, 4, 900])), tmp_path / "model")
     with pytest.raises(ValueError, match="offsets end at 900"):
         sm.load(path)
+
+
+SEQUENCES = ["ACGT", "GATTACA", "CCGT", "TGCA"]
+
+
+@pytest.mark.parametrize(
+    ("strings", "told"),
+    [
+        ([*SEQUENCES, *map(str.lower, SEQUENCES)], True),
+        ([*SEQUENCES, "ACGTacgtNNNN"], True),  # soft masking
+        ([*map(str.encode, SEQUENCES), b"gattaca"], True),
+        (["", *SEQUENCES, "MK-LV*", "gatta..ca"], True),
+        ([*SEQUENCES, "GATTnnnCA"], False),  # one small letter, with a meaning of its own
+        (SEQUENCES, False),
+        ([x.lower() for x in SEQUENCES], False),
+        ([*SEQUENCES, "defhik"], False),  # another alphabet
+        (["ACGT ACGT", "acgt acgt"], False),
+        (["CCO", "c1ccccc1", "NCC", "n1cccc1"], False),
+        (["Anna", "Otto", "Paul", "Peter", "anna", "otto"], False),
+        (["ACGT", "acgté"], False),
+        (["ACGT\U00010348", "acgt"], False),
+        (["", ""], False),
+    ],
+)
+def test_sequences_in_both_cases(strings, told, monkeypatch):
+    for block in (3, 2**20):
+        monkeypatch.setattr("similia.objects.sequences._BLOCK", block)
+        assert in_both_cases(as_strings(strings)) is told

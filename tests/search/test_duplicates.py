@@ -1,6 +1,7 @@
 """Near-duplicates: against all pairs, plans, laws of the keys, bad input, the command."""
 
 import csv
+import warnings
 
 import numpy as np
 import pytest
@@ -423,3 +424,21 @@ def test_the_command_refuses(options, words, tmp_path, monkeypatch, similia):
     assert failed.returncode == 2
     assert words in " ".join(failed.stderr.split())
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_sequences_in_both_cases_are_told(tmp_path):
+    words = families(40, 30)
+    mixed = [word.lower() if i % 2 else word for i, word in enumerate(words)]
+    (tmp_path / "w.txt").write_text("\n".join(mixed))
+    source = sm.sources.open_objects(tmp_path / "w.txt", chunk=7)
+    distance, kernel = Levenshtein(), MinMax(Spectrum(3))
+    for similarity, at, remedy in ((distance, 3, "convert the strings to one"), (kernel, 0.5, "set ignore_case=True")):
+        for X in (mixed, source):
+            for method in ("auto", "hashes", "neighbours"):
+                with pytest.warns(UserWarning, match=f"as small letters, .*{remedy}") as told:
+                    near_duplicates(X, similarity, at, method=method, random_state=0)
+                assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        near_duplicates(mixed, MinMax(Spectrum(3, ignore_case=True)), 0.5)
+        near_duplicates(words, distance, 3)

@@ -163,3 +163,21 @@ def test_saving_over_names_that_python_gave_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"saved holds names of objects, which save would lose; save to a new folder"):
         search.save(saved, overwrite=True)
     assert SearchFolder.open(saved).load_named()[1] == {60: "mine"}
+
+
+@pytest.mark.parametrize("chunk", [1, 1000])
+def test_names_of_several_objects_are_told(chunk, tmp_path):
+    data, more, folder = tmp_path / "d.fasta", tmp_path / "m.fasta", tmp_path / "x.index"
+    for path, names in ((data, ["a", "b", "a", "", "", "c"]), (more, ["d", "c", "d", "d"])):
+        path.write_text("".join(f">{name}\n{word}\n" for name, word in zip(names, WORDS, strict=False)))
+    how = ("--bits", 8, "--chunk", chunk)
+    note = "note: {} in {}; the ids in the results of a search tell such objects apart, and removing a name"
+    assert note.format("1 name repeats an earlier one", data) in invoke("index", "build", data, folder, *how).stderr
+    assert note.format("2 names repeat earlier ones", more) in invoke("index", "add", more, folder, *how[2:]).stderr
+    assert "repeat" not in invoke("index", "build", fasta(tmp_path / "n.fasta", WORDS), tmp_path / "y", *how).stderr
+    one = invoke("index", "remove", folder, "b", "0")
+    assert "removed 2; " in one.stdout
+    assert one.stderr == ""
+    done = invoke("index", "remove", folder, "a", "c", "d")
+    assert "removed 6; " in done.stdout  # one a is left, and c of both files
+    assert done.stderr == "note: some names are those of several objects, such as c of 2; all were removed\n"

@@ -278,6 +278,16 @@ def _sentences(n, rng):
     return variants, np.repeat(rng.integers(2, size=n), 3), np.repeat(np.arange(n), 3)
 
 
+def test_sequences_in_both_cases_are_noted():
+    words = ["".join(word) for word in np.random.default_rng(0).choice(list("ACGT"), (40, 12))]
+    mixed = [word.lower() if i % 4 < 2 else word for i, word in enumerate(words)]
+    y, options = np.arange(40) % 2, {"budget": 1, "cv": 3, "max_voters": 1, "nested": False, "random_state": 0}
+    ignores = sm.kernels.Spectrum(k=2, ignore_case=True)
+    for X, similarity, told in ((mixed, sm.kernels.Spectrum(k=2), 1), (mixed, ignores, 0), (words, None, 0)):
+        notes = choose(X, y, similarity=similarity, **options).notes_
+        assert sum("capitals and as small letters" in note for note in notes) == told
+
+
 def test_near_copies_are_in_one_fold_and_their_labels_are_not_given_away():
     X, y, sentence = _sentences(40, np.random.default_rng(0))
     options = {"budget": 6, "max_voters": 1, "random_state": 0}

@@ -61,7 +61,7 @@ def test_sequence_files_of_other_encodings(tmp_path, encoding):
 
 def test_fasta_comments_and_case(tmp_path):
     path = write(tmp_path / "a.fa", ";old comment\n\n>one two\nac GT\n; in between\nN*-\n>empty\n>last\nA")
-    assert read_fasta(path) == (["one two", "empty", "last"], ["ac GTN*-", "", "A"])
+    assert read_fasta(path) == (["one two", "empty", "last"], ["acGTN*-", "", "A"])
 
 
 @LAW
@@ -80,6 +80,13 @@ BROKEN = {
     "fasta of another kind": (read_fasta, "a.fa", "\nlabel,text\n", "line 2: expected '>name'"),
     "fasta binary": (read_fasta, "a.fa", b"\x89PNG\xff\xfe", "not a UTF-8 text"),
     "fasta not gzip": (read_fasta, "a.fa.gz", None, "truncated or not"),
+    "fasta with positions": (
+        read_fasta,
+        "a.fa",
+        ">a\nAC\n0 1\n>b\n\nAC GT 10\n",
+        "line 6: holds the number '10' beside letters; remove",
+    ),
+    "fasta of GenBank": (read_fasta, "a.fa", "; x\n>a\n       61 acgt acgt\n", "line 3: holds the number '61'"),
     "fastq empty": (read_fastq, "a.fq", "\n", "holds no records"),
     "fastq truncated record": (read_fastq, "a.fq", "@a\nAC\n+\nII\n@b\nAC\n", "line 5: the last record has 2 of 4"),
     "fastq truncated line": (read_fastq, "a.fq", "@a\nACGT\n+\nII", "line 4: 2 qualities for 4 letters"),

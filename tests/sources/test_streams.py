@@ -67,7 +67,29 @@ def joined(records):
 
 FASTA_TEXT = st.lists(
     st.sampled_from(
-        [">", ">a", "> b c ", "AC", "G T", " T", ";", "; x", "", " ", "é", ">ü", "\x1c", "\t>d", "ACGT" * 5]
+        [
+            ">",
+            ">a",
+            "> b c ",
+            "AC",
+            "G T",
+            " T",
+            ";",
+            "; x",
+            "",
+            " ",
+            "é",
+            ">ü",
+            "\x1c",
+            "\t>d",
+            "ACGT" * 5,
+            "1 ac\tgt",
+            "ac\x1cgt 10",
+            "0 1  1",
+            "G é\t",
+            "1a 2b",
+            "012",
+        ]
     ),
     max_size=12,
 )
@@ -78,6 +100,8 @@ ENDS = st.lists(st.sampled_from(["\n", "\r\n", "\r", "\n\n"]), min_size=13, max_
 @given(FASTA_TEXT, ENDS, st.booleans(), st.booleans(), st.booleans(), BLOCK)
 @example([">a", "AC", ">b"], ["\r\n"] * 13, True, True, True, 3)
 @example([">a", " T", "G T"], ["\n"] * 13, True, True, False, 2**20)
+@example([">a", "G T", "0 1", ">b", "\tA \x1c C", "3b"], ["\n"] * 13, True, True, False, 2**20)
+@example([">a", "G", "61 AC"], ["\n"] * 13, True, True, False, 2**20)
 @example([">a", "G ", ";", "", "T"], ["\n"] * 13, True, True, False, 2**20)
 def test_fasta_is_that_of_a_loop_over_lines(folder, lines, ends, same, last, bom, block):
     text = "".join(line + (ends[0] if same else end) for line, end in zip(lines, ends, strict=False))

@@ -21,7 +21,15 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 import similia as sm
-from similia.cli.inputs import DEFAULT_KERNEL, Objects, check_comparison, has_columns, remember_columns, with_columns_of
+from similia.cli.inputs import (
+    DEFAULT_KERNEL,
+    Objects,
+    check_comparison,
+    has_columns,
+    print_note_on_case,
+    remember_columns,
+    with_columns_of,
+)
 from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import bars, meters, stoppable
 from similia.cli.voice import called, console, note, result
@@ -227,6 +235,7 @@ def fit_encoder(stream: Source, path: Path, options: dict[str, Any], data: str, 
     """Fit an encoder to a sample of the stream and save it at `path`; return the number of objects and the encoder."""
     with stoppable(lambda: 0, stream.n), meters():
         n, drawn, numbers = sample_of(stream, options["seed"])
+    print_note_on_case(drawn, parse_one(options["kernel"], options["distance"]))
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         spec, encoder = default_encoder(drawn, **options)
         console().print(f"{n} {stream.called}; {options['bits']} bits by {spec}")
@@ -258,6 +267,7 @@ def create(
     compared = parse_one(made_by["kernel"], made_by["distance"])
     if kind_of(compared) not in (None, sample.kind):
         check_comparison(compared, sample, sample.objects)
+    print_note_on_case(sample, compared if how in (None, "projected", "kernel") else how)
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         if by == "bits":
             spec, encoder = default_encoder(sample, **made_by)
@@ -470,10 +480,22 @@ def add(
     def done() -> int:
         return int(folder.store.progress.get(key, {"done": 0})["done"])
 
-    before, stream.source = len(folder), called(stream.source)
+    before, stream.source, named = len(folder), called(stream.source), [np.zeros(0, np.int64)]
+
+    def keep(names: list[str]) -> None:
+        named.append(np.array([hash(name) for name in names if name], dtype=np.int64))
+
+    how: dict[str, Any] = {"again": again, "workers": workers, "say": console().print, "named": keep}
     with stoppable(done, n), meters():
-        if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console().print):
+        if not add_stream(folder, stream, key=key, n=n, **how):
             console().print(f"{stream.source} is in the index already; {once_more}")
+    hashes = np.concatenate(named)
+    if n_repeated := len(hashes) - len(np.unique(hashes)):
+        repeat = "name repeats an earlier one" if n_repeated == 1 else "names repeat earlier ones"
+        note(
+            f"note: {n_repeated} {repeat} in {stream.source}; the ids in the results of a search tell such objects "
+            "apart, and removing a name removes all of them"
+        )
     console().print(f"{folder.folder}: {len(folder)} objects")
     result({"folder": folder.folder, "objects": len(folder), "added": len(folder) - before})
 

@@ -168,7 +168,7 @@ def remove(
     """
     import numpy as np
 
-    from similia.cli.voice import console, result
+    from similia.cli.voice import console, note, result
     from similia.search.on_disk import SearchFolder
 
     if by not in (None, "id", "name"):
@@ -192,6 +192,11 @@ def remove(
             )
         wanted |= named | own
     opened.remove(np.array(sorted(wanted)))
+    if len(wanted) > len(set(ids)):
+        text = next(text for text in ids if by != "id" and len(named_so[text]) > 1)
+        note(
+            f"note: some names are those of several objects, such as {text} of {len(named_so[text])}; all were removed"
+        )
     console().print(f"removed {len(wanted)}; {folder}: {len(opened)} objects")
     result({"folder": folder, "removed": sorted(wanted), "objects": len(opened)})
 

@@ -22,6 +22,7 @@ from similia.objects.molecules import SmilesBatch
 from similia.pipelines import parts_of
 from similia.planning.forecasts import kind_of
 from similia.scale.stream import bounds
+from similia.similarity import note_on_case
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
 from similia.sources.source import Held, Reading, Source, ending_of, place_of, typed
@@ -188,11 +189,18 @@ def with_columns_of(
 # ---- the similarity by which a model compares objects
 def named_comparison(read: Objects, kernel: str | None, distance: str | None) -> Any:
     """Return the kernel or distance of an option; or else print and return the default for the kind of objects."""
-    if (named := parse_one(kernel, distance)) is not None:
-        return named
-    usual = NORMALIZED_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
-    note(f"note: {read.called} are compared by {usual}; --kernel or --distance chooses another")
-    return parse_comparison(usual)
+    if (named := parse_one(kernel, distance)) is None:
+        usual = NORMALIZED_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
+        note(f"note: {read.called} are compared by {usual}; --kernel or --distance chooses another")
+        named = parse_comparison(usual)
+    print_note_on_case(read, named)
+    return named
+
+
+def print_note_on_case(read: Objects, *compared: Any) -> None:
+    """Print a note if sequences are partly in capitals, partly in small letters, and are compared as written."""
+    if text := note_on_case(read.objects, *compared):
+        note(f"note: {called(read.source)}: {text}")
 
 
 def comparison_in(model: Any) -> Any:

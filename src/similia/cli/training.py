@@ -17,7 +17,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_score, recall_score
 
 import similia as sm
-from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, Objects, check_comparison
+from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, Objects, check_comparison, print_note_on_case
 from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import meters
 from similia.cli.voice import console, note
@@ -175,6 +175,7 @@ def _print_choice(auto: Any, budget: float) -> None:
 def made(part: Part, recipe: Recipe) -> tuple[Any, dict[str, Any]]:
     """Score a recipe on held-out objects, then fit it to all or calibrate it; return the model and facts for JSON."""
     check_comparison(recipe.compared, part.read, part.read.objects)
+    print_note_on_case(part.read, recipe.compared)
     say = console()
     say.print(f"{part.described()}; {recipe.spec}")
     if recipe.folds:

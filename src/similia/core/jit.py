@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +46,39 @@ def read_only(array: npt.NDArray) -> npt.NDArray:
     return view
 
 
+class _Deferred(event.Listener):
+    """Listener that defers Ctrl-C while numba compiles: KeyboardInterrupt is raised when a function is compiled.
+
+    LLVM calls back into numba, and an exception in a callback is lost: numba then fails because its result is missing,
+    or goes on as if there had been no Ctrl-C. Only the main thread gets signals; handlers of others are left alone.
+    """
+
+    def __init__(self) -> None:
+        self.depth, self.pressed = 0, False
+
+    def on_start(self, event: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if self.depth == 0:
+            if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+                return
+            signal.signal(signal.SIGINT, self._press)
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        if threading.current_thread() is not threading.main_thread() or self.depth == 0:
+            return
+        self.depth -= 1
+        if self.depth == 0:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self.pressed and (self.depth == 0 or event.kind == "numba:compile"):
+            self.pressed = False
+            raise KeyboardInterrupt
+
+    def _press(self, *_: object) -> None:
+        self.pressed = True
+
+
 class _Compiled(event.Listener):
     """Listener that logs the functions of similia that numba compiles, but not those that it loads from the cache."""
 
@@ -60,3 +95,6 @@ class _Compiled(event.Listener):
 
 
 event.register("numba:compile", _Compiled())
+_DEFERRED = _Deferred()
+for _kind in ("numba:compiler_lock", "numba:compile"):
+    event.register(_kind, _DEFERRED)

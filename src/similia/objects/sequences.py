@@ -19,6 +19,12 @@ from similia.objects.tables import is_frame, is_missing, not_a_column, objects_i
 
 _PLAIN = ({str}, {bytes})  # types in a list that needs no conversion
 _PIECE = 4096  # strings joined at once
+_BLOCK, _LOOKED_AT = (
+    2**20,
+    1000,
+)  # letters counted at once, and strings that are looked at to tell whether they are words
+_CAPITALS = np.arange(ord("A"), ord("Z") + 1)
+_SEQUENCE = np.concatenate([_CAPITALS, _CAPITALS + 32, np.frombuffer(b"-.*?", np.uint8)])  # gaps, stops, unknown
 
 
 def n_objects(X: Any) -> int:
@@ -491,6 +497,31 @@ def _to_list(X: Any) -> list:
         if hasattr(X, method):
             return list(getattr(X, method)())
     return list(X)
+
+
+def in_both_cases(strings: StringBatch) -> bool:
+    """Return whether sequences of letters are written partly in capitals, partly in small letters of the same alphabet.
+
+    Nine in ten letters of the rarer case must be letters that occur in the other case, too. Strings with anything but
+    ASCII letters, gaps and stops are not such sequences; neither are words, most of which are capital in front only.
+    """
+    counts = np.zeros(256, np.int64)
+    for start in range(0, len(strings.values), _BLOCK):
+        block = strings.values[start : start + _BLOCK]
+        if block.max() > 127:
+            return False
+        counts += np.bincount(block, minlength=256)
+        if counts.sum() > counts[_SEQUENCE].sum():
+            return False
+    capital, small = counts[_CAPITALS], counts[_CAPITALS + 32]
+    rarer, other = sorted((capital, small), key=np.sum)
+    if np.count_nonzero(rarer) < 2 or rarer[other > 0].sum() < 0.9 * rarer.sum():
+        return False
+    n = len(strings)
+    some = strings.take(np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.int64))
+    texts = [text.decode() if isinstance(text, bytes) else text for text in some]
+    with_capitals = [text for text in texts if not text.islower() and len(text) > 1]
+    return 2 * sum(text == text.capitalize() for text in with_capitals) <= len(with_capitals)
 
 
 def _checked(items: list) -> list:

@@ -396,14 +396,14 @@ def drive(
 
 def add_stream(
     folder: Any, stream: Source, *, key: str | None = None, n: int | None = None, again: bool = False,
-    workers: Any = None, say: Callable[[str], None] | None = None,
+    workers: Any = None, say: Callable[[str], None] | None = None, named: Callable[[list[str]], None] | None = None,
 ) -> bool:  # fmt: skip
     """Add the objects of a source to an index on disk, one commit per chunk; return whether any were left to add.
 
     `folder`, a `similia.search.SearchFolder`, records the fingerprints of its sources and how many objects of
     each are done, so only the remaining objects are added after an interruption. `key` is the `identity` of the source,
     and `n` is its number of objects; by default, both are taken from `stream`. With `again`, a completed source is
-    added again.
+    added again. `named` is called with the names of each chunk.
     """
     with folder.store.writing():
         sources, key = folder.store.progress, key or identity(stream)
@@ -421,6 +421,8 @@ def add_stream(
             with disk_full(lambda: f"{folder.folder} keeps the {len(folder)} objects that are done"):
                 names = None if chunk.names is None else list(map(str, chunk.names))
                 folder._append(made[0], objects, made[1], names, None, sources)
+            if names is not None and named is not None:
+                named(names)
 
         model, start = (folder.search, folder.example), source["done"]
         drive(_encoded, model, stream, start, commit, workers=workers, n=source["n"])

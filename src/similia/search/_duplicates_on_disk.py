@@ -65,6 +65,7 @@ from similia.search._join import (
     propose_equal,
     sample_of,
     warn_if_below,
+    warn_of_case,
 )
 from similia.similarity import Floats, Index, Metric
 from similia.sources.dask import Distributed
@@ -121,6 +122,7 @@ def find(limit: Limit, source: Source, n: int, method: str, recall: float, rando
             if not (folder / _SIGNATURES).exists():
                 rows = fitted_to(n, seeds[0])
                 some = taken(limit.metric, source, rows)
+                warn_of_case(some, limit.metric.function)
                 with numbered(rows):
                     encoder = Bits.encoder(limit.metric, some, seeds[0])
                 work.sign(encoder)
@@ -132,6 +134,7 @@ def find(limit: Limit, source: Source, n: int, method: str, recall: float, rando
             rng = generator(seeds[0])
             sample, even = sample_of(n, rng), np.unique(np.linspace(0, n - 1, min(n, _N_READ)).astype(np.int64))
             both = taken(limit.metric, source, np.concatenate([sample, even]))
+            warn_of_case(both, limit.metric.function)
             few = np.arange(len(sample), len(sample) + len(even))
             bands = plan(limit, take(both, np.arange(len(sample))), n, recall, rng)
         work = _Work(limit, source, n, bands, folder)

@@ -44,7 +44,7 @@ from similia.objects.sequences import StringBatch
 from similia.search.hamming_index import Part
 from similia.search.neighbour_graph import N_BITS, default_encoder
 from similia.search.scan import nearest
-from similia.similarity import Floats, Index, Metric
+from similia.similarity import Floats, Index, Metric, note_on_case
 
 _BLOCK = 2**12  # pairs that a thread compares at once
 _PER_BYTE, _OF_DISTANCE = 64, 8  # about the bytes that a kernel's features, or a distance, need per byte of an object
@@ -243,6 +243,12 @@ def warn_if_below(share: float, recall: float) -> None:
     if share < recall:
         words = f"near_duplicates found about {share:.0%} of the pairs, below recall={recall:g}; groups are probably "
         warn_user(words + 'right; method="exact" finds all pairs')
+
+
+def warn_of_case(objects: Any, function: Any) -> None:
+    """Warn if sequences are written partly in capitals, partly in small letters, which `function` tells apart."""
+    if note := note_on_case(objects, function):
+        warn_user(note)
 
 
 def parts_of(X: Any, n: int, n_queries: int) -> Iterator[Any]:

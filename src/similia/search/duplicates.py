@@ -89,6 +89,7 @@ from similia.search._join import (
     propose_equal,
     sample_of,
     warn_if_below,
+    warn_of_case,
 )
 from similia.similarity import Floats, Index, Metric, check_direction, metric_from
 from similia.sources.dask import as_partitions, check_readable
@@ -267,7 +268,8 @@ def near_duplicates(
     Warns
     -----
     UserWarning
-        If "hashes" or "neighbours" cannot reach `recall`; the method then finds as many pairs as it can.
+        If "hashes" or "neighbours" cannot reach `recall`; the method then finds as many pairs as it can. Or if some
+        sequences are in capitals and others in small letters, and `similarity` does not ignore case.
 
     Examples
     --------
@@ -291,6 +293,7 @@ def near_duplicates(
     objects = metric.as_objects(X)
     n = at_least_one(objects)
     check_direction(metric.function, metric.is_kernel, objects, "similarity")
+    warn_of_case(objects, metric.function)
     limit = Limit(metric.decided(objects), threshold, relative)
     join = Join(limit, objects)
     if method == "exact" or (method == "auto" and n <= _EXACT) or n < 3:

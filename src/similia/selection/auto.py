@@ -48,7 +48,7 @@ from similia.selection.folds import (
     recognised,
     shown,
 )
-from similia.similarity import Distance, Kernel, check_direction
+from similia.similarity import Distance, Kernel, check_direction, note_on_case
 
 _logger = logger_of(__name__)
 
@@ -401,6 +401,7 @@ class _Auto(BaseEstimator):
         ):
             warnings.simplefilter("ignore")  # such as those of candidates that do not converge
             together, notes = joined(X, groups, folds)
+            notes += [note for note in [note_on_case(X, *own)] if note]
             near = kind == "strings" and groups is None
             Run(self, X, as_given, y, kind, own, folds, together, clock, board, near).choose(notes)
         self.kind_ = kind

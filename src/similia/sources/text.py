@@ -513,12 +513,32 @@ def _fasta(block: bytes, at: Blocks) -> Records:
     if len(full) and not is_header[0]:
         raise BadFile(at.path, "expected '>name' before any sequence; is it FASTA?", at=f"line {at.line + full[0]}")
     heads, lines = full[is_header], full[~is_header]
-    values, offsets = gather(buffer, starts[lines], ends[lines])
+    values, offsets = _without_blanks(*gather(buffer, starts[lines], ends[lines]), at, lines)
     first_lines = np.flatnonzero(is_header) - np.arange(len(heads))  # indices into `lines`
     batch = strings(values, np.append(offsets[first_lines], offsets[-1]))
     headers = [header.strip() for header in _headers(text, starts[heads], ends[heads])]
     record_ends = np.append(behind[heads[1:] - 1], behind[-1])[: len(heads)]
     return Records((batch,), record_ends, headers=headers, position=at.position)
+
+
+def _without_blanks(values: Bytes, offsets: Int, at: Blocks, lines: Int) -> tuple[Bytes, Int]:
+    """Drop blanks inside the sequence lines whose numbers in the block are `lines`; refuse positions between letters.
+
+    Line i is ``values[offsets[i]:offsets[i + 1]]``. GenBank's files count letters: ``61 acgtacgtac gtacgtacgt``.
+    """
+    if values.min(initial=255) > ord(" "):
+        return values, offsets
+    blank = _SPACE[values]
+    digit = (values >= ord("0")) & (values <= ord("9"))
+    blanks, digits = (np.searchsorted(np.flatnonzero(mask), offsets) for mask in (blank, digit))  # before each line
+    for i in np.flatnonzero((np.diff(blanks) > 0) & (np.diff(digits) > 0)).tolist():
+        line = slice(offsets[i], offsets[i + 1])
+        words = np.where(blank[line], ord(" "), values[line]).astype(np.uint8).tobytes().split()
+        numbers = [word for word in words if word.isdigit()]
+        if 0 < len(numbers) < len(words):
+            found = f"holds the number {short(numbers[0].decode())} beside letters; remove positions from the sequences"
+            raise BadFile(at.path, found, at=f"line {at.line + lines[i]}")
+    return values[~blank], offsets - blanks
 
 
 def _cut_fastq(data: bytes) -> int:
@@ -564,7 +584,7 @@ def read_fasta(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[l
     ----------
     path : path
         Plain or gzip (``.gz``). A record is a line ``>name``, followed by any number of sequence lines, which are
-        joined. Blank lines and lines that begin with ``;`` are skipped.
+        joined without the blanks in them. Blank lines and lines that begin with ``;`` are skipped.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -573,12 +593,13 @@ def read_fasta(path: str | os.PathLike[str], encoding: str = "utf-8") -> tuple[l
     names : list of str
         Each header without ``>``.
     sequences : list of str
-        As written in the file; ``""`` for a record without a sequence.
+        As written in the file, without blanks; ``""`` for a record without a sequence.
 
     Raises
     ------
     ValueError
-        If the file is empty, truncated or not a FASTA file. The message names the line.
+        If the file is empty, truncated or not a FASTA file, or if a line holds a number beside letters, such as the
+        position in ``61 acgt acgt``. The message names the line.
 
     Examples
     --------
