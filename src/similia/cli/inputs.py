@@ -308,8 +308,8 @@ def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
 def _place(i: int, read: Objects | Source) -> str:
     """Return where object `i` is in its file: the line or position, and the name if it has one."""
     lines, names = getattr(read, "lines", None), getattr(read, "names", None)
-    named = names is not None and isinstance(names[i], str)  # not the number of a row
-    return place_of(i, lines, "object") + (f", {short(names[i])}" if named else "")
+    name = None if names is None else names[i]
+    return place_of(i, lines, "object") + (f", {short(name)}" if isinstance(name, str) else "")  # else a row's number
 
 
 def _strings_in(compared: Any) -> Any:
