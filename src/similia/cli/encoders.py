@@ -469,6 +469,7 @@ def add(
     def done() -> int:
         return int(folder.store.progress.get(key, {"done": 0})["done"])
 
+    consistent(folder.store.folder, Store.verify)  # a search would refuse damaged codes, and the additions with them
     before, stream.source = len(folder), called(stream.source)
     with stoppable(done, n), meters():
         if not add_stream(folder, stream, key=key, n=n, again=again, workers=workers, say=console().print):
