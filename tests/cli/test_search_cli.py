@@ -49,6 +49,23 @@ def table(path):
         return list(csv.reader(file))
 
 
+def test_nothing_is_added_to_an_index_with_damaged_codes(files):
+    first, second, folder = files
+    invoke("index", "build", first, folder)
+    (path,) = (folder / "codes").glob("codes-*")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    held = sorted(file.name for file in folder.rglob("*"))
+    for options in ([first, folder, "--again"], [second, folder]):
+        error = str(invoke("index", "add", *options, code=1).exception)
+        assert error.startswith(f"{path} has a checksum other than ")
+        assert error.endswith("restore the index from a copy")
+    assert sorted(file.name for file in folder.rglob("*")) == held
+    path.write_bytes(whole)
+    invoke("index", "add", second, folder)
+    assert len(SearchFolder.open(folder)) == 90
+
+
 @pytest.mark.parametrize("by", ["features", "auto"])
 def test_candidates_by_features(files, tmp_path, by):
     first, second, folder = files

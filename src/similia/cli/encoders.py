@@ -480,6 +480,7 @@ def add(
     def done() -> int:
         return int(folder.store.progress.get(key, {"done": 0})["done"])
 
+    consistent(folder.store.folder, Store.verify)  # a search would refuse damaged codes, and the additions with them
     before, stream.source, named = len(folder), called(stream.source), [np.zeros(0, np.int64)]
 
     def keep(names: list[str]) -> None:
