@@ -543,7 +543,7 @@ WRONG = {
     ),
     "weights": (lambda: KNeighborsClassifier(DTW(), 1, "far").fit([[0, 1]], [0]), ValueError, "weights must be"),
     "fractions": (lambda: KNeighborsClassifier(DTW()).fit([[0, 1]] * 2, [0.5, 1.2]), ValueError, "y holds fractions"),
-    "labels": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, ["a", "b"]), ValueError, "not a number.*class"),
+    "labels": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, ["a", "b"]), ValueError, "no number.*classifier"),
     "targets": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1, np.nan]), ValueError, r"y\[1\] is nan"),
     "too few": (lambda: KNeighborsRegressor(DTW()).fit([[0, 1]] * 2, [1]), ValueError, r"shape \(1,\) for 2 objects"),
     "empty": (lambda: KNeighborsClassifier(Levenshtein()).fit([], []), ValueError, "X is empty"),
@@ -560,7 +560,7 @@ WRONG = {
     "epsilon": (lambda: sm.KernelSVR(Spectrum(k=1), 1, -1).fit(["a"], [0]), ValueError, "epsilon must be a number"),
     "distance, numbers": (lambda: sm.KernelRidge(DTW()).fit([[0, 1]], [0]), TypeError, "is a distance.*DistanceRBF"),
     "labels, for numbers": (
-        lambda: sm.KernelSVR(Spectrum(k=1)).fit(["a", "b"], ["x", "y"]), ValueError, "but KernelSVR predicts numbers"
+        lambda: sm.KernelSVR(Spectrum(k=1)).fit(["a", "b"], ["x", "y"]), ValueError, "; KernelSVR predicts numbers"
     ),
     "infinite targets": (
         lambda: sm.KernelRidge(Spectrum(k=1)).fit(["a", "b"], [0, np.inf]), ValueError, r"y\[1\] is inf"
