@@ -423,7 +423,10 @@ def _for_predicted(model, x):
         (sm.GaussianProcessRegressor(RBF), lambda model: model.objects_),
         (make_pipeline(sm.Nystroem(RBF, 8, random_state=0), LogisticRegression()), lambda model: model[0].landmarks_),
         (make_pipeline(sm.Nystroem(RBF, 8, random_state=0), Ridge()), lambda model: model[0].landmarks_),
-        (make_pipeline(sm.Nystroem(RBF, 8), HistGradientBoostingRegressor()), lambda model: model[0].landmarks_),
+        (
+            make_pipeline(sm.Nystroem(RBF, 8, random_state=0), HistGradientBoostingRegressor()),
+            lambda model: model[0].landmarks_,
+        ),
     ],
     ids=lambda one: type(one[-1] if hasattr(one, "steps") else one).__name__,
 )
