@@ -620,7 +620,7 @@ OTHER_COLUMNS = {  # than a, b, c: the sentence of a model called M
     "abcd": "has the column 'd', to which M was not fitted",
     "cba": "has the columns to which M was fitted, but in another order",
     "adefghij": "lacks the columns 'b', 'c', to which M was fitted, "
-    "and has the columns 'd', 'e', 'f', 'g', 'h' and 2 more, to which it was not fitted",
+    "and has the columns 'd', 'e', 'f', 'g' … 'j', to which it was not fitted",
 }
 
 

@@ -17,10 +17,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.core.config import log_seconds, logger_of
-from similia.core.text import short
+from similia.core.text import listed, short
 from similia.core.validation import BadValue, column_names, is_table, not_real, too_narrow, wrong_width
 
-_LISTED = 5  # maximum number of columns that a message lists
 Estimator = TypeVar("Estimator")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -289,16 +288,15 @@ def _other_columns(names: list[Any], learnt: list[Any], who: str) -> str:
     """Return a sentence about columns `names` that are not those that an estimator learnt, or in another order."""
     known, given = set(learnt), set(names)
     missing, new = [name for name in learnt if name not in given], [name for name in names if name not in known]
-    found = [f"lacks {_listed(missing)}, to which {who} was fitted"] * bool(missing)
-    found += [f"has {_listed(new)}, to which {'it' if missing else who} was not fitted"] * bool(new)
+    found = [f"lacks {_columns(missing)}, to which {who} was fitted"] * bool(missing)
+    found += [f"has {_columns(new)}, to which {'it' if missing else who} was not fitted"] * bool(new)
     if not found:
         found = [f"has the columns to which {who} was fitted, but in another order"]
     return f"X {', and '.join(found)}; give the columns in model.feature_names_in_, in their order"
 
 
-def _listed(names: list[Any]) -> str:
-    some = ", ".join(map(short, names[:_LISTED])) + f" and {len(names) - _LISTED} more" * (len(names) > _LISTED)
-    return f"the column{'s' * (len(names) > 1)} {some}"
+def _columns(names: list[Any]) -> str:
+    return f"the column{'s' * (len(names) > 1)} {listed(names)}"
 
 
 def take_columns(estimator: Any, fitted: Any) -> None:

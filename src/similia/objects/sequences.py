@@ -19,10 +19,8 @@ from similia.objects.tables import is_frame, is_missing, not_a_column, objects_i
 
 _PLAIN = ({str}, {bytes})  # types in a list that needs no conversion
 _PIECE = 4096  # strings joined at once
-_BLOCK, _LOOKED_AT = (
-    2**20,
-    1000,
-)  # letters counted at once, and strings that are looked at to tell whether they are words
+_BLOCK = 2**20  # letters counted at once
+_LOOKED_AT = 1000  # strings that are looked at to tell whether they are words
 _CAPITALS = np.arange(ord("A"), ord("Z") + 1)
 _SEQUENCE = np.concatenate([_CAPITALS, _CAPITALS + 32, np.frombuffer(b"-.*?", np.uint8)])  # gaps, stops, unknown
 
