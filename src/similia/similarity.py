@@ -24,7 +24,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -44,6 +44,7 @@ from similia.core.validation import (
     BadParameter,
     ObjectsWarning,
     as_second,
+    check_flags,
     numbered,
     pairs_named,
     unmasked,
@@ -83,8 +84,28 @@ _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of proces
 
 
 # ---- the two protocols
+class _Comparison(BaseEstimator):
+    """Base of kernels and distances: wherever they read objects, they check which parameters are True or False."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if (read := vars(cls).get("as_objects")) is not None:
+
+            @wraps(read)
+            def as_objects(self: Any, X: Any) -> Any:
+                check_flags(self)
+                return read(self, X)
+
+            cls.as_objects = as_objects  # type: ignore[method-assign]
+
+    def as_objects(self, X: Any) -> Any:
+        """Convert `X` to the type that this function needs, such as `StringBatch`, unless it takes any type."""
+        check_flags(self)
+        return without_none(objects_in(X))
+
+
 @state()
-class Kernel(BaseEstimator):
+class Kernel(_Comparison):
     """Base class of the built-in kernels ``k(X, Y=None)``. A kernel holds parameters and learns nothing."""
 
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
@@ -95,17 +116,13 @@ class Kernel(BaseEstimator):
         """Return k(x, x) for each object, shape (n,)."""
         raise NotImplementedError
 
-    def as_objects(self, X: Any) -> Any:
-        """Convert `X` to the type that this kernel needs, such as `StringBatch`, unless the kernel takes any type."""
-        return without_none(objects_in(X))
-
     def _compared(self, X: Any) -> dict[str, str]:
         """Return which properties of `X` are compared, such as {"nodes": "node labels"}; {} if always the same ones."""
         return {}
 
 
 @state()
-class Distance(BaseEstimator):
+class Distance(_Comparison):
     """Base class of the built-in distances ``d(X, Y=None)``. A distance holds parameters and learns nothing."""
 
     facts: ClassVar[Facts]
@@ -113,10 +130,6 @@ class Distance(BaseEstimator):
     def __call__(self, X: Any, Y: Any = None) -> Floats:
         """Return the distances of n objects `X` to m objects `Y` (`X` if not given): floats of shape (n, m)."""
         raise NotImplementedError
-
-    def as_objects(self, X: Any) -> Any:
-        """Convert `X` to the type that this distance needs, such as `StringBatch`."""
-        return without_none(objects_in(X))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import re
 import warnings
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
@@ -164,6 +166,35 @@ def test_predict_refuses(X, error, sentence):
     with pytest.raises(error, match=sentence) as raised:
         nyshd(STRING).fit(STRINGS, LABELS).predict(X)
     one_sentence(raised)
+
+
+def with_flags():
+    """Return (class, parameter) for each parameter of a public estimator, kernel or distance that is a bool."""
+    rooms = (sm, sm.kernels, sm.distances, sm.learn, sm.search, sm.codes, sm.embeddings, sm.objects)
+    classes = {getattr(room, name) for room in rooms for name in room.__all__}
+    classes = {cls for cls in classes if isinstance(cls, type) and issubclass(cls, BaseEstimator)}
+    return [
+        (cls, name)
+        for cls in sorted(classes, key=lambda cls: cls.__name__)
+        for name, parameter in inspect.signature(cls).parameters.items()
+        if isinstance(parameter.default, bool)
+    ]
+
+
+@pytest.mark.parametrize(("cls", "name"), with_flags(), ids=lambda part: getattr(part, "__name__", part))
+def test_a_word_in_place_of_true_or_false_is_refused(cls, name):
+    needed = [p.name for p in inspect.signature(cls).parameters.values() if p.default is p.empty]
+    owner = cls(**dict.fromkeys(needed, STRING), **{name: "no"})
+    reads = next(method for method in ("as_objects", "fit", "complete") if hasattr(owner, method))
+    with pytest.raises(ValueError, match=f"^{name} must be True or False, got 'no'$"):
+        getattr(owner, reads)(STRINGS)
+
+
+def test_kernels_called_by_themselves_refuse_it_too_and_numpys_bools_are_taken():
+    with pytest.raises(ValueError, match=r"^normalize must be True or False, got 'no'$"):
+        kernels.MinMax(kernels.Spectrum(k=2, normalize="no"))(STRINGS)
+    found = kernels.Spectrum(k=2, normalize=np.bool_(True))(STRINGS)
+    np.testing.assert_array_equal(found, kernels.Spectrum(k=2, normalize=True)(STRINGS))
 
 
 @pytest.mark.parametrize("estimator", [sm.NearestNeighbors(sm.kernels.RBF()), sm.search.VectorIndex(), sm.HeatSVC()])

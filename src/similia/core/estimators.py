@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from similia.core.config import log_seconds, logger_of
 from similia.core.text import listed, short
-from similia.core.validation import BadValue, column_names, is_table, not_real, too_narrow, wrong_width
+from similia.core.validation import BadValue, check_flags, column_names, is_table, not_real, too_narrow, wrong_width
 
 Estimator = TypeVar("Estimator")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -90,6 +90,7 @@ def all_at_once(method: Method) -> Method:
 
     @wraps(method)
     def on_twin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_flags(self)
         start, twin = time.perf_counter(), twin_of(self)
         result = method(twin, *args, **kwargs)
         log_seconds(logger, f"{type(self).__name__}.{method.__name__}", time.perf_counter() - start)

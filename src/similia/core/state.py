@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from similia.core.validation import is_finite
+from similia.core.validation import is_finite, is_true_or_false
 
 Sizes = dict[str, int]
 Check = Callable[[Any, Sizes], bool]
@@ -165,7 +165,7 @@ def _is_number(value: Any, sizes: Sizes) -> bool:
 
 
 def is_flag(value: Any, sizes: Sizes) -> bool:
-    return isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) in (0, 1))
+    return is_true_or_false(value)
 
 
 def is_comparison(value: Any) -> bool:

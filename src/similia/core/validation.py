@@ -11,12 +11,14 @@ it looks at the data, and lets any error of its parser through.
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from types import FrameType
@@ -414,6 +416,25 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise BadParameter(name, f"an integer >= {minimum}", short(value, 80))
     return int(value)
+
+
+def check_flags(owner: Any) -> None:
+    """Raise if a parameter of an estimator, kernel or distance is neither True nor False, but is so by default."""
+    for name in _flags(type(owner)):  # type: ignore[arg-type]  # a class is hashable
+        value = getattr(owner, name)
+        if not is_true_or_false(value):
+            raise BadParameter(name, "True or False", short(value, 80))
+
+
+@cache
+def _flags(cls: Any) -> tuple[str, ...]:
+    parameters = inspect.signature(cls).parameters.values()
+    return tuple(parameter.name for parameter in parameters if isinstance(parameter.default, bool))
+
+
+def is_true_or_false(value: Any) -> bool:
+    """Return whether `value` is True or False, of Python or numpy, or 1 or 0."""
+    return isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and int(value) in (0, 1))
 
 
 def check_choice(value: Any, name: str, choices: Sequence[Any]) -> None:

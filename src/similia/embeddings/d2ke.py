@@ -39,6 +39,7 @@ from similia.core.validation import (
     BadParameter,
     BadType,
     RandomState,
+    check_flags,
     check_positive,
     check_positive_int,
     check_vectors,
@@ -292,6 +293,7 @@ class Representatives(RandomObjects):
         self.hold_out = hold_out
 
     def complete(self, X: Any) -> Self:
+        check_flags(self)
         if X is None:
             raise ValueError(
                 "Representatives are drawn from training objects, and there are none here (a kernel has none); "
