@@ -456,6 +456,16 @@ def chosen(model: Any) -> Any:
     return next((chosen(getattr(model, name)) for name in names if hasattr(model, name)), model)
 
 
+def decides_in_pairs(model: Any) -> bool:
+    """Return whether the decision values of a fitted classifier belong to pairs of classes, not to classes.
+
+    Those of scikit-learn's `SVC` do with ``decision_function_shape="ovo"``. Three classes have three pairs, so that the
+    shape of the values does not tell.
+    """
+    learner = steps_of(model)[-1]
+    return getattr(learner, "decision_function_shape", None) == "ovo" and len(learner.classes_) > 2
+
+
 def members_of(model: Any) -> list[Any]:
     """Return the models whose predictions `model` combines or changes; [] if it does neither.
 

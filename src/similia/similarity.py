@@ -89,7 +89,8 @@ class _Comparison(BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if (read := vars(cls).get("as_objects")) is not None:
+        read = vars(cls).get("as_objects")
+        if inspect.isfunction(read):
 
             @wraps(read)
             def as_objects(self: Any, X: Any) -> Any:

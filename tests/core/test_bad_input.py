@@ -190,6 +190,18 @@ def test_a_word_in_place_of_true_or_false_is_refused(cls, name):
         getattr(owner, reads)(STRINGS)
 
 
+def test_kernels_of_users_may_keep_a_flag_under_another_name_and_read_objects_without_self():
+    class Own(kernels.Kernel):
+        def __init__(self, flag=True):
+            self._flag = flag
+
+        @staticmethod
+        def as_objects(X):
+            return [x.lower() for x in X]
+
+    assert sm.similarity.as_objects(Own(), ["A", "b"]) == ["a", "b"]
+
+
 def test_kernels_called_by_themselves_refuse_it_too_and_numpys_bools_are_taken():
     with pytest.raises(ValueError, match=r"^normalize must be True or False, got 'no'$"):
         kernels.MinMax(kernels.Spectrum(k=2, normalize="no"))(STRINGS)

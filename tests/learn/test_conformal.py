@@ -19,6 +19,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as VectorSVC
 from sklearn.svm import LinearSVC
 
@@ -586,6 +587,19 @@ def test_wrong_objects_and_targets():
         sm.ConformalClassifier(frozen(Given(), X, X)).fit(X, np.arange(9) % 2)
     with pytest.raises(ValueError, match=r"X\[4\] gets NaN from predict_proba of Given"):
         sm.ConformalClassifier(Given(), method="cross", cv=3, random_state=0).fit(X, np.arange(9) % 2)
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+@pytest.mark.parametrize("method", ["split", "cross"])
+def test_decisions_between_pairs_of_classes_are_refused(classes, method):
+    X, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % classes
+    pairs = make_pipeline(StandardScaler(), VectorSVC(decision_function_shape="ovo"))
+    with pytest.raises(ValueError, match=r"a value for each pair of classes.* set decision_function_shape='ovr'"):
+        sm.ConformalClassifier(pairs, method=method, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"a value for each pair of classes"):
+        sm.ConformalClassifier(frozen(pairs, X, y)).fit(X, y)
+    two = sm.ConformalClassifier(pairs, method=method, random_state=0).fit(X, y % 2)  # one pair is two classes
+    assert two.predict_set(X, 0.9).shape == (90, 2)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])

@@ -260,6 +260,17 @@ def test_a_learner_that_compares_bits_does_not_compare_the_vectors_before_them(t
         assert "could not be compared" not in page.sections["neighbours"]
 
 
+def test_decisions_between_pairs_of_classes_are_no_lead_of_a_class() -> None:
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
+    for shape, leads in [("ovr", True), ("ovo", False)]:
+        model = make_pipeline(StandardScaler(), SVC(decision_function_shape=shape)).fit(X, y)
+        folds, whole = (
+            scores.cross_validated(model, X, y, np.arange(60), 2, False),
+            scores.as_it_stands(model, X, y, False),
+        )
+        assert (folds.values is not None) == (whole.values is not None) == leads
+
+
 def test_a_learner_compares_the_objects_that_other_steps_made(tmp_path: Path) -> None:
     y, rng = np.arange(40) % 2, np.random.default_rng(0)
     nodes = [rng.normal(label, 0.1, (2 + i % 3, 2)) for i, label in enumerate(y)]

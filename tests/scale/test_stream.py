@@ -56,6 +56,23 @@ def sources(folder):
     yield (sm.objects.as_strings(part) for part in (WORDS[:50], WORDS[50:51], WORDS[51:]))
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # scikit-learn gets parts as arrays
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_with_other_columns_than_in_fit_is_refused(library, tmp_path):
+    frames = pytest.importorskip(library)
+    X = frames.DataFrame({name: VECTORS[:, i] for i, name in enumerate("abc")})
+    encoder = make_pipeline(StandardScaler(), sm.SignRandomProjection(64, random_state=0)).fit(X)
+    encode_stream(encoder, X, tmp_path / "codes.npy", chunk=10)
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), encoder.transform(X))
+    model = make_pipeline(StandardScaler(), LinearSVC(random_state=0)).fit(X, np.arange(N) % 2)
+    predict_stream(model, X, tmp_path / "p.csv", chunk=10)
+    with pytest.raises(ValueError, match="but in another order"):
+        encode_stream(encoder, X[["c", "b", "a"]], tmp_path / "other.npy")
+    with pytest.raises(ValueError, match="but in another order"):
+        predict_stream(model, X[["c", "b", "a"]], tmp_path / "other.csv")
+    assert not [*tmp_path.glob("other*")]
+
+
 @pytest.mark.same_bits
 def test_as_in_memory_for_any_chunk_and_source(tmp_path):
     for chunk in (1, 10, 102, 103, 10_000):

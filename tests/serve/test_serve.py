@@ -24,6 +24,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 from typer.testing import CliRunner
 
 import similia as sm
@@ -142,6 +144,17 @@ def test_answers_are_those_of_the_library(model, index):
         health = web.get("/health").json()
         assert (health["objects"], health["kind"]) == (60, "strings")
         assert web.post("/predict", json={"objects": WORDS[:1]}).status_code == 404
+
+
+@pytest.mark.parametrize("classes", [3, 4])
+def test_decisions_between_pairs_of_classes_are_no_scores_of_classes(classes, tmp_path):
+    steps = sm.KernelFeatures(sm.kernels.Spectrum(2)), SVC(kernel="linear", decision_function_shape="ovo")
+    sm.save(make_pipeline(*steps).fit(WORDS, np.arange(len(WORDS)) % classes), tmp_path / "pairs.similia")
+    with client(tmp_path / "pairs.similia") as web:
+        assert web.post("/predict", json={"objects": WORDS[:2]}).status_code == 200
+        answer = web.post("/predict", json={"objects": WORDS[:2], "scores": True})
+    assert answer.status_code == 422
+    assert "no scores of classes, only of pairs of classes" in answer.text
 
 
 def test_vectors_series_and_molecules(tmp_path):

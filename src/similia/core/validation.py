@@ -421,7 +421,7 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
 def check_flags(owner: Any) -> None:
     """Raise if a parameter of an estimator, kernel or distance is neither True nor False, but is so by default."""
     for name in _flags(type(owner)):  # type: ignore[arg-type]  # a class is hashable
-        value = getattr(owner, name)
+        value = getattr(owner, name, True)  # other classes may keep it under another name
         if not is_true_or_false(value):
             raise BadParameter(name, "True or False", short(value, 80))
 

@@ -37,7 +37,6 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.spatial import KDTree
 from sklearn.base import is_regressor
-from sklearn.svm import SVC, NuSVC
 
 from similia.core.config import collected_warnings
 from similia.core.text import counted
@@ -65,6 +64,7 @@ from similia.objects import GraphBatch, SeriesBatch, SetBatch, as_graphs, as_ser
 from similia.objects.molecules import SmilesBatch
 from similia.objects.sequences import Batch, offsets_of
 from similia.objects.tables import holds_numbers, is_frame, to_array
+from similia.pipelines import decides_in_pairs
 from similia.similarity import as_objects, evaluate, name_of
 
 _SHORTEST, _MOST = 3, 80  # letters or time points of a window, and windows
@@ -406,8 +406,7 @@ def _rivals(learner: Any, X: Any, scores: Floats) -> tuple[int, int, Floats]:
     ``scores @ weights``, where `scores` are those of the one object in `X`, decides between the two classes.
     """
     weights = np.zeros(len(scores))
-    in_pairs = isinstance(learner, SVC | NuSVC) and learner.decision_function_shape == "ovo"
-    if isinstance(learner, KernelSVC | HeatSVC) or (in_pairs and len(learner.classes_) > 2):
+    if isinstance(learner, KernelSVC | HeatSVC) or decides_in_pairs(learner):
         winner, other, sign, column = decisions.best_machine(learner.predict(X)[0], learner.classes_, scores)
         weights[column] = sign
     else:

@@ -60,6 +60,7 @@ from similia.core.validation import (
 )
 from similia.learn.targets import check_two_classes, checked_labels, checked_numbers, with_classes_of
 from similia.objects import n_objects, take
+from similia.pipelines import decides_in_pairs
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.float64]
@@ -392,6 +393,11 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
 
     def _values(self, model: Any, X: Any, name: str) -> npt.NDArray[np.floating]:
         """Return the result of the method `name` of a model, with one column for each of `classes_`."""
+        if name == "decision_function" and decides_in_pairs(model):
+            raise ValueError(
+                f"decision_function of {type(model).__name__} gives a value for each pair of classes, expected one for "
+                "each class; set decision_function_shape='ovr'"
+            )
         values = np.asarray(getattr(model, name)(X))
         if values.ndim == 1:  # decision values of two classes: positive for the second one
             values = np.column_stack([-values, values])

@@ -34,6 +34,7 @@ from similia.objects.identical import are_among, identical, with_groups
 from similia.objects.molecules import SmilesBatch, from_smiles, has_rdkit, in_the_plane
 from similia.objects.sequences import Batch, at_least_one, segments
 from similia.objects.tables import is_frame
+from similia.pipelines import decides_in_pairs
 from similia.report import _model as models
 from similia.report._model import Embedded, Parts, fitted_through, is_numeric, parts_of, taken, transformed, unfrozen
 from similia.report.bits import RobustnessDisplay
@@ -238,10 +239,11 @@ def _most_frequent(y: npt.NDArray) -> Any:
 
 
 def _values(learner: Any, Z: Any) -> tuple[Floats | None, bool]:
-    """Return (probabilities, True), or (decision values, False), or (None, False) if the learner gives neither."""
-    for name, probabilities in (("predict_proba", True), ("decision_function", False)):
-        if hasattr(learner, name):
-            return np.asarray(getattr(learner, name)(Z), dtype=np.float64), probabilities
+    """Return (probabilities, True), or (decision values, False), or (None, False) if classes have neither."""
+    if hasattr(learner, "predict_proba"):
+        return np.asarray(learner.predict_proba(Z), dtype=np.float64), True
+    if hasattr(learner, "decision_function") and not decides_in_pairs(learner):
+        return np.asarray(learner.decision_function(Z), dtype=np.float64), False
     return None, False
 
 

@@ -32,13 +32,13 @@ import scipy.sparse as sp
 from sklearn.base import ClusterMixin
 
 from similia.core.config import meter, part_of_more, settings
-from similia.core.estimators import ObjectsOut
+from similia.core.estimators import ObjectsOut, check_columns
 from similia.core.hashing import digest_of
 from similia.core.text import short
 from similia.core.validation import BadItem, BadPair, as_path, check_codes, check_encoder, warn_user
 from similia.learn.conformal import checked_coverage
 from similia.objects import SeriesBatch, SetBatch
-from similia.pipelines import parts_of, steps_of
+from similia.pipelines import decides_in_pairs, parts_of, steps_of
 from similia.scale.workers import Function, opened
 from similia.search.on_disk import encoded, kept_objects
 from similia.sources.files import open_objects
@@ -256,6 +256,8 @@ def open_bounded(
     reading = Reading(text=text, names=names)
     if isinstance(source, str | os.PathLike):
         reading = replace(reading, **remembered(model, Path(source), reading))
+    elif hasattr(model, "feature_names_in_"):
+        check_columns(model, source, reset=False)
     opened = open_objects(source, reading, **bounds(chunk, workers))
     if opened is not source and isinstance(opened, ObjectStream):
         opened.read_arrays_as(kind_of_arrays(model))
@@ -629,8 +631,8 @@ def _scored(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray]:
         scores = np.column_stack([-scores, scores])
     if scores.shape[1:] != (len(last.classes_),):
         raise ValueError(
-            f"{type(last).__name__} gives {scores.shape[1]} values for {len(last.classes_)} classes "
-            "(of pairs of classes?), expected one per class; drop scores"
+            f"{type(last).__name__} gives {scores.shape[1]} values for {len(last.classes_)} classes, expected one per "
+            "class; drop scores"
         )
     return np.asarray(last.predict(X)), scores + 0.0  # turns -0 into 0
 
@@ -691,5 +693,10 @@ def _classes_of(model: Any) -> list[str]:
         raise ValueError(
             f"the model ({name}) has neither probabilities nor decision values (predict_proba, decision_function); "
             "drop scores"
+        )
+    if _method(last) == "decision_function" and decides_in_pairs(last):
+        raise ValueError(
+            f"the model ({name}) gives a decision value for each pair of classes, not for each class; set "
+            "decision_function_shape='ovr', or drop scores"
         )
     return [str(label) for label in np.asarray(classes).tolist()]

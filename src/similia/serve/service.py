@@ -19,7 +19,7 @@ from similia.core.config import logger_of
 from similia.core.validation import BadFile, BadItem, DataError
 from similia.explanations import explain
 from similia.objects import from_smiles
-from similia.pipelines import parts_of
+from similia.pipelines import decides_in_pairs, parts_of
 from similia.planning.forecasts import kind_of
 from similia.scale.stream import kind_of_arrays
 from similia.search.on_disk import SearchFolder, is_search
@@ -212,8 +212,10 @@ class Service:
             return [{"label": label} for label in labels]
         classes = [str(label) for label in getattr(held.model, "classes_", ())]
         method = next((name for name in ("predict_proba", "decision_function") if hasattr(held.model, name)), None)
-        if method is None or not classes:
-            raise Refused(422, "'scores' is true, but this model gives no scores of classes")
+        pairs = method == "decision_function" and decides_in_pairs(held.model)
+        if method is None or not classes or pairs:
+            only = ", only of pairs of classes" if pairs else ""
+            raise Refused(422, f"'scores' is true, but this model gives no scores of classes{only}")
         values = np.asarray(getattr(held.model, method)(objects), np.float64)
         if values.ndim == 1:
             values = np.stack([-values, values], axis=1)
