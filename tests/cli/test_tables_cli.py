@@ -102,6 +102,20 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize("names", [(), ("--id", "name")])
+def test_a_number_to_explain_counts_the_rows_that_are_left_out(names: tuple[str, ...], tmp_path: Path) -> None:
+    table, model, skip = tmp_path / "t.csv", tmp_path / "m.similia", ("--on-error", "skip")
+    sm.save(sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_bits=64, random_state=0).fit(WORDS, KINDS), model)
+    texts = [*WORDS[:5], "", *WORDS[5:7]]
+    table.write_text("name,text\n" + "".join(f"r{i},{text}\n" for i, text in enumerate(texts)))
+    for which in (("--object", 5), ("--pair", 5, 6), ("--object", 8), ("--object", -1)):
+        said = refused("explain", model, table, "--text", "text", *names, *which, *skip)
+        assert "holds 7 strings, numbered from 0 to 7, without rows that were left out; there is no number" in said
+    for number, word in ((4, WORDS[4]), (6, WORDS[5]), (7, WORDS[6])):
+        shown = invoke("explain", model, table, "--text", "text", *names, "--object", number, *skip, "--json").stdout
+        assert json.loads(shown)["value"] == sm.explain(sm.load(model), word).value
+
+
 WRITING = {  # commands that write a row for each object, and their columns besides those that identify objects
     "predict": ("label",),
     "suggest": ("rank", "object", "predicted", "std"),

@@ -91,11 +91,11 @@ def as_dict(explanation: Any) -> dict[str, Any]:
 
 
 def _number(which: str, read: Any) -> int:
-    """Return the position of the object whose name or number (from 0) is `which`; raise if there is none."""
+    """Return the index of the object that has the name or the position in the file `which`; raise if there is none."""
+    from similia.cli.outputs import positions_of
     from similia.core.text import did_you_mean
-    from similia.objects import n_objects
 
-    n, known = n_objects(read.objects), list(map(str, read.names or []))
+    rows, known = positions_of(read).tolist(), list(map(str, read.names)) if read.named else []
     if known.count(which) == 1:
         return known.index(which)
     if which in known:
@@ -105,12 +105,13 @@ def _number(which: str, read: Any) -> int:
     except ValueError:
         here = f", named {known[0]!r}, ...{did_you_mean(which, known)}" if known else " without names"
         hint = "" if known else "; give a number from 0, or name the column of names with --id"
-        raise ValueError(f"{read.source} has no object {which!r}: it holds {n} {read.called}{here}{hint}") from None
-    if not 0 <= number < n:
-        raise ValueError(
-            f"{read.source} holds {n} {read.called}, numbered from 0 to {n - 1}; there is no number {number}"
-        )
-    return number
+        holds = f"it holds {len(rows)} {read.called}"
+        raise ValueError(f"{read.source} has no object {which!r}: {holds}{here}{hint}") from None
+    if number not in rows:
+        left_out = "" if len(rows) > rows[-1] else ", without rows that were left out"
+        holds = f"holds {len(rows)} {read.called}, numbered from 0 to {rows[-1]}{left_out}"
+        raise ValueError(f"{read.source} {holds}; there is no number {number}")
+    return int(rows.index(number))
 
 
 def _label_names(labels: str | None) -> dict[int, str] | None:
