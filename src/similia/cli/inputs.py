@@ -25,7 +25,7 @@ from similia.scale.stream import bounds
 from similia.similarity import note_on_case
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
-from similia.sources.source import Held, Reading, Source, ending_of, place_of, typed
+from similia.sources.source import Held, Reading, Source, ending_of, missing_among, place_of, typed
 from similia.sources.streams import ObjectStream, is_table, known_columns, meaningless, remembered, table_choice
 
 _SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers
@@ -81,6 +81,19 @@ def read_labelled(data: str, **table: Any) -> Objects:
             raise BadFile(data, "holds vectors without labels; write both with numpy.savez('both.npz', X=X, y=y)")
         raise BadFile(data, "has no labels; --label names their column (or their field of FASTA headers)")
     return found
+
+
+def labels_for_page(read: Objects, asked: bool) -> Any:
+    """Return the labels of objects; unless an option `asked` for them, None if objects lack one or have several."""
+    if read.labels is None or asked:
+        return read.labels
+    if read.labels.ndim > 1:  # several attributes of each graph
+        return None
+    if missing := missing_among(read.labels.tolist()):
+        lack = f"{len(missing)} of {len(read.labels)} {read.called} have none"
+        note(f"note: the page shows no labels, because {lack}; --label with --on-error skip leaves these out")
+        return None
+    return read.labels
 
 
 def note_skipped(source: str, skips: Any) -> None:
