@@ -47,11 +47,12 @@ def explain(
     [bold]similia explain model.similia molecules.zip --object 5 --labels 0=C,1=N,2=O[/bold]
     """
     from similia.cli.encoders import load_model
-    from similia.cli.inputs import check_kind, read_objects, with_columns_of
+    from similia.cli.inputs import check_kind, comparison_in, read_objects, with_columns_of
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, voice, written
     from similia.explanations import explain as explained
     from similia.objects import take
+    from similia.planning.forecasts import kind_of
     from similia.storage.disk import write_atomically
 
     if (pair is None) == (one is None):
@@ -64,7 +65,8 @@ def explain(
     if model.is_dir() and pair is None:
         raise ValueError(f"{model} is an index, which predicts nothing; --pair explains why two objects are similar")
     fitted = load_model(model)
-    read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table))
+    kind = kind_of(comparison_in(fitted))
+    read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table, kind=kind))
     check_kind(fitted, read, read.objects)
     objects = [take(read.objects, [_number(which, read)]) for which in pair or [str(one)]]
     found = explained(fitted, *objects, top=top, label_names=names)

@@ -176,13 +176,20 @@ def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
 
 
 def with_columns_of(
-    model: Any, data: str, table: dict[str, Any], *, labelled: bool = False, named: bool = False
+    model: Any,
+    data: str,
+    table: dict[str, Any],
+    *,
+    labelled: bool = False,
+    named: bool = False,
+    kind: str | None = None,
 ) -> dict[str, Any]:
     """Return `table` with the columns that the model remembers, if the file has them and no option names others.
 
-    If the model reads SMILES itself, the column of --smiles is read as strings.
+    The objects are read as `as_compared` says; `kind` is passed to it.
     """
-    table = smiles_as_text(comparison_in(model), table)
+    compared = comparison_in(model)
+    table = smiles_as_text(compared, table)
     reading, known = Reading(**table), known_columns(model)
     added = remembered(model, Path(data), reading, labelled, named)
     if "time" in known and added.keys() & {"time", "names", "values"}:
@@ -196,7 +203,7 @@ def with_columns_of(
     column = added.get("text", added.get("smiles", "text"))
     if column != "text":
         note(f"note: {called(data)}: the objects are read from column {column!r}, as in the model's training data")
-    return table | added
+    return as_compared(data, compared, table | added, kind)
 
 
 # ---- the similarity by which a model compares objects
@@ -232,18 +239,23 @@ def smiles_as_text(compared: Any, table: dict[str, Any]) -> dict[str, Any]:
     return {**table, "smiles": None, "text": column}
 
 
-def as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
-    """Return `table` with what `compared` needs: SMILES as strings if it reads SMILES, rows of numbers as series."""
+def as_compared(data: str, compared: Any, table: dict[str, Any], kind: str | None = None) -> dict[str, Any]:
+    """Return `table` with what `compared` needs: SMILES as strings if it reads SMILES, rows of numbers as series.
+
+    `kind` is that of the objects; by default, what `compared` takes. Only with `kind`, rows of a ``.npy`` are read as
+    series: similarities take them as they are, and as vectors they need not fit into memory.
+    """
     table = smiles_as_text(compared, table)
     path, reading = Path(data), Reading(**table)
-    if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
+    if not path.is_file() or reading.kind not in (None, "vectors") or (kind or kind_of(compared)) != "series":
         return table
     numbers = ending_of(path) == ".npz"
-    if not numbers and is_table(path, reading):
+    if is_table(path, reading) or (ending_of(path) == ".npy" and kind is not None):
         numbers = ObjectStream(path, reading, 1, 2**26).kind == "vectors"
     if not numbers:
         return table
-    note(f"note: the rows of {called(data)} are read as series, because {compared} compares series")
+    why = "the index holds series" if compared is None else f"{compared} compares series"
+    note(f"note: the rows of {called(data)} are read as series, because {why}")
     return {**table, "series": True}
 
 
