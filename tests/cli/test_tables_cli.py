@@ -15,6 +15,7 @@ import similia as sm
 from similia.cli.app import app
 from similia.cli.options import READING
 from similia.report._context import gather
+from similia.search.on_disk import SearchFolder
 
 RNG = np.random.default_rng(0)
 WORDS = [
@@ -100,6 +101,20 @@ def test_rows_keep_their_numbers_where_some_are_left_out(tmp_path: Path) -> None
     assert "--skipped lists the rows that --on-error skip leaves out" in refused(
         "predict", model, table, "--skipped", tmp_path / "x.csv"
     )
+
+
+@pytest.mark.parametrize("names", [(), ("--id", "name")])
+def test_a_number_to_explain_counts_the_rows_that_are_left_out(names: tuple[str, ...], tmp_path: Path) -> None:
+    table, model, skip = tmp_path / "t.csv", tmp_path / "m.similia", ("--on-error", "skip")
+    sm.save(sm.recipes.nyshd(sm.kernels.Spectrum(k=2), n_bits=64, random_state=0).fit(WORDS, KINDS), model)
+    texts = [*WORDS[:5], "", *WORDS[5:7]]
+    table.write_text("name,text\n" + "".join(f"r{i},{text}\n" for i, text in enumerate(texts)))
+    for which in (("--object", 5), ("--pair", 5, 6), ("--object", 8), ("--object", -1)):
+        said = refused("explain", model, table, "--text", "text", *names, *which, *skip)
+        assert "holds 7 strings, numbered from 0 to 7, without rows that were left out; there is no number" in said
+    for number, word in ((4, WORDS[4]), (6, WORDS[5]), (7, WORDS[6])):
+        shown = invoke("explain", model, table, "--text", "text", *names, "--object", number, *skip, "--json").stdout
+        assert json.loads(shown)["value"] == sm.explain(sm.load(model), word).value
 
 
 WRITING = {  # commands that write a row for each object, and their columns besides those that identify objects
@@ -463,6 +478,46 @@ def test_rows_of_numbers_are_series_where_the_distance_is_for_series(tmp_path: P
         expected = ["row,label", *(f"{i},{label}" for i, label in enumerate(y))]
         assert invoke("predict", model, data).stdout.split() == expected
         assert invoke("predict", model, data, "--series").stdout.split() == expected
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".npy"])
+def test_rows_of_numbers_are_series_for_every_command_with_a_model_or_index_of_series(
+    ending: str, tmp_path: Path
+) -> None:
+    rows, y = RNG.normal(size=(20, 6)) + np.repeat([0.0, 5.0], 10)[:, None], np.repeat(["low", "high"], 10)
+    rows[3, 4:] = np.nan  # a shorter one
+    data, model, near = tmp_path / f"s{ending}", tmp_path / "m.similia", tmp_path / "near.csv"
+    np.save(tmp_path / "s.npy", rows)
+    np.savez(tmp_path / "s.npz", X=rows, y=y)
+    (tmp_path / "s.csv").write_text(
+        "".join(",".join(["" if np.isnan(v) else repr(v) for v in row]) + "\n" for row in rows.tolist())
+    )
+    header = ("--no-header",) if ending == ".csv" else ()
+    series = sm.objects.as_series([row[np.isfinite(row)] for row in rows])
+    fitted = sm.recipes.nyshd(sm.kernels.GlobalAlignment(), 8, 64, random_state=0).fit(series, y)
+    sm.save(fitted, model)
+    for i in (0, 3):
+        shown = invoke("explain", model, data, *header, "--object", i, "--json").stdout
+        assert json.loads(shown)["value"] == pytest.approx(sm.explain(fitted, series[[i]]).value)
+    if ending != ".npy":  # its rows are read in chunks, as vectors
+        invoke("report", model, data, *header, "-o", tmp_path / "r.html", "--unseen")
+        invoke("encode", data, *header, "--model", model, "-o", tmp_path / "c.npy")
+        assert np.array_equal(np.load(tmp_path / "c.npy"), fitted[:-1].transform(series))
+    invoke("index", "build", tmp_path / "s.npz", tmp_path / "i", "--distance", "DTW()", "--bits", 64)
+    invoke("index", "search", tmp_path / "i", data, *header, "-k", 1, "-o", near)
+    assert [row[:1] + row[2:3] for row in rows_of(near)[1:]] == [[str(i), str(i)] for i in range(20)]
+    added = invoke("index", "add", data, tmp_path / "i", *header, "--again").stderr
+    assert f"{data} are read as series, because DTW() compares series" in " ".join(added.split())
+    assert len(SearchFolder.open(tmp_path / "i")) == 40
+
+
+def test_rows_of_vectors_stay_vectors_for_an_index_of_vectors_by_a_distance_of_series(tmp_path: Path) -> None:
+    rows = RNG.normal(size=(20, 6))
+    np.save(tmp_path / "s.npy", rows)
+    np.savez(tmp_path / "s.npz", X=rows)
+    invoke("index", "build", tmp_path / "s.npy", tmp_path / "i", "--distance", "DTW()", "--bits", 64)
+    invoke("index", "add", tmp_path / "s.npz", tmp_path / "i")
+    assert len(SearchFolder.open(tmp_path / "i")) == 40
 
 
 def test_a_model_names_the_column_that_it_does_not_compare_and_the_option_for_another(tmp_path: Path) -> None:

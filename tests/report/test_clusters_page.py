@@ -338,6 +338,10 @@ def test_labels_that_no_option_names_do_not_stop_the_command(tmp_path: Path) -> 
     done = run(str(data), *how)
     assert done.exit_code == 0, done.output
     assert "agreement" not in Page(page).text
+    table = tmp_path / "words.csv"
+    table.write_text("text,label\n" + "".join(f"{w},{k}\n" for w, k in zip(WORDS, ["", *KINDS[1:]], strict=True)))
+    assert f"no labels, because 1 of {len(WORDS)} strings have none" in run(str(table), *how).output
+    assert "agreement" not in Page(page).text
     parquet.write_table(pa.table({"text": WORDS, "label": KINDS}), data)
     assert run(str(data), *how).exit_code == 0
     assert "agreement" in Page(page).text

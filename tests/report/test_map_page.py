@@ -342,6 +342,19 @@ def test_a_map_of_two_objects_tells_why_nothing_was_measured(tmp_path: Path) -> 
     assert (told["trustworthiness"], told["continuity"]) == (None, None)
 
 
+@pytest.mark.parametrize("label", ["kind", "{i}.5"])
+def test_an_empty_label_is_no_class_of_the_map(label: str, tmp_path: Path) -> None:
+    data, output = tmp_path / "d.csv", tmp_path / "m.html"
+    rows = [f"{w},{label.format(i=i) if i else ''}\n" for i, w in enumerate(WORDS)]
+    data.write_text("text,label\n" + "".join(rows))
+    done = invoke(data, "--kernel", "Spectrum(k=2)", "-o", output)
+    assert f"no labels, because 1 of {len(WORDS)} strings have none" in done.output
+    assert Page(output).payload["labels"] is None
+    data.write_text("text,label\n" + "".join(rows[1:]))
+    assert invoke(data, "--kernel", "Spectrum(k=2)", "-o", output).exit_code == 0
+    assert Page(output).payload["labels"] is not None
+
+
 def test_command(tmp_path: Path) -> None:
     data, output, saved = tmp_path / "d.csv", tmp_path / "m.html", tmp_path / "m.similia"
     data.write_text("read,sequence,kind,gc\n" + "".join(f"r{i},{w},k{i % 2},0.{i}\n" for i, w in enumerate(WORDS)))

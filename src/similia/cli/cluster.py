@@ -75,6 +75,7 @@ def cluster(
     from similia.cli.inputs import (
         as_compared,
         check_comparison,
+        labels_for_page,
         named_comparison,
         placed_in,
         read_objects,
@@ -93,7 +94,6 @@ def cluster(
     )
     from similia.cli.voice import result
     from similia.core.text import counted
-    from similia.objects.tables import is_missing
     from similia.report import write_clusters
 
     number = _number_of_clusters(method, clusters, min_size, min_samples, landmarks)
@@ -122,9 +122,7 @@ def cluster(
     if save is not None:
         sm.save(model, save)
     if report is not None:
-        title, classes = f"Clusters of {Path(data).name}", found.labels
-        if not labelled and classes is not None and (classes.ndim > 1 or any(map(is_missing, classes.tolist()))):
-            classes = None  # nobody asked for them
+        title, classes = f"Clusters of {Path(data).name}", labels_for_page(found, labelled)
         with bars(), placed_in(found):
             write_clusters(model, found.objects, classes, report, title=title, names=found.names, random_state=seed)
     sizes, noise = np.bincount(labels[labels >= 0], minlength=model.n_clusters_), int((labels < 0).sum())

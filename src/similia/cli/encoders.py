@@ -506,13 +506,18 @@ def with_queries(folder: Path, queries: str, table: dict[str, Any]) -> tuple[Sea
     from similia.cli.inputs import read_objects
 
     opened = SearchFolder.open(folder)
-    read = read_objects(queries, labelled=False, **with_columns_of(opened.search.encoder_, queries, table))
+    read = read_objects(queries, labelled=False, **with_columns_of_index(opened, queries, table))
     check_kind(read, opened)
     if len(opened) == 0:
         raise ValueError(f"{folder} holds no objects; add some with: similia index add DATA {folder}")
     note_unfinished(opened)
     consistent(opened.store.folder, Store.verify)  # a search reads all codes anyway
     return opened, read
+
+
+def with_columns_of_index(opened: SearchFolder, data: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Return `table` with the columns that an index remembers; rows of numbers are series if it holds series."""
+    return with_columns_of(opened.search.encoder_, data, table, kind=settings_of(opened)["kind"])
 
 
 def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[Any, Any, float]:

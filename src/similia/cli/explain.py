@@ -47,11 +47,12 @@ def explain(
     [bold]similia explain model.similia molecules.zip --object 5 --labels 0=C,1=N,2=O[/bold]
     """
     from similia.cli.encoders import load_model
-    from similia.cli.inputs import check_kind, read_objects, with_columns_of
+    from similia.cli.inputs import check_kind, comparison_in, read_objects, with_columns_of
     from similia.cli.outputs import check_output
     from similia.cli.voice import console, result, voice, written
     from similia.explanations import explain as explained
     from similia.objects import take
+    from similia.planning.forecasts import kind_of
     from similia.storage.disk import write_atomically
 
     if (pair is None) == (one is None):
@@ -64,7 +65,8 @@ def explain(
     if model.is_dir() and pair is None:
         raise ValueError(f"{model} is an index, which predicts nothing; --pair explains why two objects are similar")
     fitted = load_model(model)
-    read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table))
+    kind = kind_of(comparison_in(fitted))
+    read = read_objects(data, labelled=False, **with_columns_of(fitted, data, table, kind=kind))
     check_kind(fitted, read, read.objects)
     objects = [take(read.objects, [_number(which, read)]) for which in pair or [str(one)]]
     found = explained(fitted, *objects, top=top, label_names=names)
@@ -91,11 +93,11 @@ def as_dict(explanation: Any) -> dict[str, Any]:
 
 
 def _number(which: str, read: Any) -> int:
-    """Return the position of the object whose name or number (from 0) is `which`; raise if there is none."""
+    """Return the index of the object that has the name or the position in the file `which`; raise if there is none."""
+    from similia.cli.outputs import positions_of
     from similia.core.text import did_you_mean
-    from similia.objects import n_objects
 
-    n, known = n_objects(read.objects), list(map(str, read.names or []))
+    rows, known = positions_of(read).tolist(), list(map(str, read.names)) if read.named else []
     if known.count(which) == 1:
         return known.index(which)
     if which in known:
@@ -105,12 +107,13 @@ def _number(which: str, read: Any) -> int:
     except ValueError:
         here = f", named {known[0]!r}, ...{did_you_mean(which, known)}" if known else " without names"
         hint = "" if known else "; give a number from 0, or name the column of names with --id"
-        raise ValueError(f"{read.source} has no object {which!r}: it holds {n} {read.called}{here}{hint}") from None
-    if not 0 <= number < n:
-        raise ValueError(
-            f"{read.source} holds {n} {read.called}, numbered from 0 to {n - 1}; there is no number {number}"
-        )
-    return number
+        holds = f"it holds {len(rows)} {read.called}"
+        raise ValueError(f"{read.source} has no object {which!r}: {holds}{here}{hint}") from None
+    if number not in rows:
+        left_out = "" if len(rows) > rows[-1] else ", without rows that were left out"
+        holds = f"holds {len(rows)} {read.called}, numbered from 0 to {rows[-1]}{left_out}"
+        raise ValueError(f"{read.source} {holds}; there is no number {number}")
+    return int(rows.index(number))
 
 
 def _label_names(labels: str | None) -> dict[int, str] | None:

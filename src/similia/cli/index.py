@@ -137,14 +137,14 @@ def add(
     other columns, the objects of a table are read from the column that was used when the index was built.
     """
     from similia.cli import encoders
-    from similia.cli.inputs import has_columns, open_objects, with_columns_of
+    from similia.cli.inputs import has_columns, open_objects
     from similia.search.on_disk import SearchFolder
 
     opened = SearchFolder.open(folder)
     built_with = opened.store.meta.get("id")
     if table.get("names") is None and built_with is not None and has_columns(data, **table):
         table = table | {"names": built_with}
-    table = with_columns_of(opened.search.encoder_, data, table)
+    table = encoders.with_columns_of_index(opened, data, table)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     encoders.check_kind(stream, opened)
     key = stream.fingerprint()

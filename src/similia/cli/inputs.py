@@ -25,7 +25,7 @@ from similia.scale.stream import bounds
 from similia.similarity import note_on_case
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
-from similia.sources.source import Held, Reading, Source, ending_of, place_of, typed
+from similia.sources.source import Held, Reading, Source, ending_of, missing_among, place_of, typed
 from similia.sources.streams import ObjectStream, is_table, known_columns, meaningless, remembered, table_choice
 
 _SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers
@@ -81,6 +81,19 @@ def read_labelled(data: str, **table: Any) -> Objects:
             raise BadFile(data, "holds vectors without labels; write both with numpy.savez('both.npz', X=X, y=y)")
         raise BadFile(data, "has no labels; --label names their column (or their field of FASTA headers)")
     return found
+
+
+def labels_for_page(read: Objects, asked: bool) -> Any:
+    """Return the labels of objects; unless an option `asked` for them, None if objects lack one or have several."""
+    if read.labels is None or asked:
+        return read.labels
+    if read.labels.ndim > 1:  # several attributes of each graph
+        return None
+    if missing := missing_among(read.labels.tolist()):
+        lack = f"{len(missing)} of {len(read.labels)} {read.called} have none"
+        note(f"note: the page shows no labels, because {lack}; --label with --on-error skip leaves these out")
+        return None
+    return read.labels
 
 
 def note_skipped(source: str, skips: Any) -> None:
@@ -163,13 +176,20 @@ def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
 
 
 def with_columns_of(
-    model: Any, data: str, table: dict[str, Any], *, labelled: bool = False, named: bool = False
+    model: Any,
+    data: str,
+    table: dict[str, Any],
+    *,
+    labelled: bool = False,
+    named: bool = False,
+    kind: str | None = None,
 ) -> dict[str, Any]:
     """Return `table` with the columns that the model remembers, if the file has them and no option names others.
 
-    If the model reads SMILES itself, the column of --smiles is read as strings.
+    The objects are read as `as_compared` says; `kind` is passed to it.
     """
-    table = smiles_as_text(comparison_in(model), table)
+    compared = comparison_in(model)
+    table = smiles_as_text(compared, table)
     reading, known = Reading(**table), known_columns(model)
     added = remembered(model, Path(data), reading, labelled, named)
     if "time" in known and added.keys() & {"time", "names", "values"}:
@@ -183,7 +203,7 @@ def with_columns_of(
     column = added.get("text", added.get("smiles", "text"))
     if column != "text":
         note(f"note: {called(data)}: the objects are read from column {column!r}, as in the model's training data")
-    return table | added
+    return as_compared(data, compared, table | added, kind)
 
 
 # ---- the similarity by which a model compares objects
@@ -219,18 +239,23 @@ def smiles_as_text(compared: Any, table: dict[str, Any]) -> dict[str, Any]:
     return {**table, "smiles": None, "text": column}
 
 
-def as_compared(data: str, compared: Any, table: dict[str, Any]) -> dict[str, Any]:
-    """Return `table` with what `compared` needs: SMILES as strings if it reads SMILES, rows of numbers as series."""
+def as_compared(data: str, compared: Any, table: dict[str, Any], kind: str | None = None) -> dict[str, Any]:
+    """Return `table` with what `compared` needs: SMILES as strings if it reads SMILES, rows of numbers as series.
+
+    `kind` is that of the objects; by default, what `compared` takes. Only with `kind`, rows of a ``.npy`` are read as
+    series: similarities take them as they are, and as vectors they need not fit into memory.
+    """
     table = smiles_as_text(compared, table)
     path, reading = Path(data), Reading(**table)
-    if not path.is_file() or reading.kind not in (None, "vectors") or kind_of(compared) != "series":
+    if not path.is_file() or reading.kind not in (None, "vectors") or (kind or kind_of(compared)) != "series":
         return table
     numbers = ending_of(path) == ".npz"
-    if not numbers and is_table(path, reading):
+    if is_table(path, reading) or (ending_of(path) == ".npy" and kind is not None):
         numbers = ObjectStream(path, reading, 1, 2**26).kind == "vectors"
     if not numbers:
         return table
-    note(f"note: the rows of {called(data)} are read as series, because {compared} compares series")
+    why = "the index holds series" if compared is None else f"{compared} compares series"
+    note(f"note: the rows of {called(data)} are read as series, because {why}")
     return {**table, "series": True}
 
 

@@ -41,7 +41,14 @@ def map(
     [bold]similia map heartbeats.ts --distance 'DTW(window=0.1)' -o map.html[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import as_compared, check_comparison, named_comparison, placed_in, read_objects
+    from similia.cli.inputs import (
+        as_compared,
+        check_comparison,
+        labels_for_page,
+        named_comparison,
+        placed_in,
+        read_objects,
+    )
     from similia.cli.outputs import bars, check_model, check_page, print_written, size_of
     from similia.cli.voice import result
     from similia.report import write_map
@@ -54,9 +61,7 @@ def map(
     column = color or table.get("label")
     table = as_compared(data, parse_one(kernel, distance), table) | {"label": column}
     found = read_objects(data, labelled=column is not None, **table)
-    labels = found.labels
-    if column is None and labels is not None and labels.ndim > 1:  # several attributes of each graph
-        labels = None
+    labels = labels_for_page(found, column is not None)
     compared = named_comparison(found, kernel, distance)
     check_comparison(compared, found, found.objects)
     placed = sm.SimilarityMap(compared, method, n_landmarks=landmarks, random_state=seed)

@@ -100,7 +100,7 @@ def outliers(
     }  # fmt: skip
     if model is not None:
         detector = _saved(model, options)
-        table = as_compared(data, detector.distance_, with_columns_of(detector, data, table, named=True))
+        table = with_columns_of(detector, data, table, named=True)
         check_id(table, *_COLUMNS)
         read = read_objects(data, labelled=False, **table)
         check_comparison(detector.distance_, read, read.objects, fitted=True)

@@ -55,7 +55,7 @@ def predict(
     [bold]similia predict process.similia new.csv --smiles smiles --std -o predictions.csv[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import as_compared, check_kind, comparison_in, open_objects, with_columns_of
+    from similia.cli.inputs import check_kind, open_objects, with_columns_of
     from similia.cli.outputs import Spoken, check_output, meters, stoppable
     from similia.cli.voice import console, result, voice
     from similia.scale.stream import Predictions, form_of, print_stream, write_stream
@@ -71,8 +71,7 @@ def predict(
     fitted = sm.load(model)
     if not hasattr(fitted, "predict"):
         raise ValueError(f"{model} cannot predict (is it an encoder?); 'similia fit' writes models that can")
-    compared = comparison_in(fitted)
-    table = as_compared(data, compared, with_columns_of(fitted, data, table))
+    table = with_columns_of(fitted, data, table)
     stream = open_objects(data, chunk=chunk, workers=workers, **table)
     names = Reading(**table).names
     form = Predictions(fitted, form_name, scores, names, coverage, std, stream.named)  # raises if the model cannot

@@ -38,7 +38,7 @@ def suggest(
     import numpy as np
 
     import similia as sm
-    from similia.cli.inputs import as_compared, check_kind, comparison_in, placed_in, read_objects, with_columns_of
+    from similia.cli.inputs import check_kind, placed_in, read_objects, with_columns_of
     from similia.cli.outputs import bars, check_id, check_output, keys_of, name_column, write_csv
     from similia.cli.voice import console, note, result, voice
     from similia.objects import StringBatch, n_objects, take
@@ -54,7 +54,7 @@ def suggest(
             f"{model} holds {type(fitted).__name__}, which suggests nothing; 'similia fit --learner gaussian-process' "
             "writes models that can, without --conformal, if the labels are numbers"
         )
-    table = as_compared(data, comparison_in(fitted), with_columns_of(fitted, data, table))
+    table = with_columns_of(fitted, data, table)
     read = read_objects(data, labelled=False, **table)
     check_kind(fitted, read, read.objects)
     keys = keys_of(read, name_column(table, read.named))
