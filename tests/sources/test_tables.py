@@ -683,6 +683,17 @@ def test_labels_of_decimals_are_numbers(tmp_path, cells, labels, kind):
     assert (found.tolist(), found.dtype.kind) == (labels, kind)
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_labels_of_parquet_that_fit_only_into_uint64_are_exact(tmp_path, long):
+    labels = [2**63 + 1, 2**63 + 2, 5]
+    columns = {"text": ["AC", "GT", "CC"], "t": [0, 0, 0], "x": [1.0, 2.0, 3.0], "label": pa.array(labels, pa.uint64())}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    how = {"names": "text", "time": "t", "values": "x"} if long else {"text": "text"}
+    found = read_objects(tmp_path / "a.parquet", **how)
+    by_text = dict(zip(found.names or columns["text"], found.labels.tolist(), strict=True))
+    assert by_text == dict(zip(columns["text"], labels, strict=True))
+
+
 def test_a_recipe_takes_numbers_of_a_table_as_numbers(tmp_path):
     values = np.round(np.linspace(4, 9, 60), 2)
     words = ["ACGT"[i % 4] * (2 + i % 7) for i in range(60)]

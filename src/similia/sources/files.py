@@ -253,7 +253,9 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
         rows = kept if found.rows is None else found.rows[kept]
         found = replace(found, objects=take(found.objects, kept), names=names, lines=lines, rows=rows)
     if y.dtype == object:
-        y = np.asarray(_without_decimals(y.tolist()))
+        known = _without_decimals(y.tolist())
+        large = any(type(label) is int and label >= 2**63 for label in known)  # beside others, numpy rounds it
+        y = np.asarray(known, np.uint64 if large else None)
     if y.dtype.kind in "UT":
         numbers = typed(y.tolist())
         if all(not isinstance(number, int) or -(2**63) <= number < 2**63 for number in numbers):
