@@ -595,6 +595,27 @@ def test_among_numbers_na_is_a_missing_label_and_among_words_a_word(tmp_path):
     assert read_objects(words).labels.tolist() == ["EU", "NA", "EU"]
 
 
+@pytest.mark.parametrize(("first", "line"), [("2,5", 3), ("2.5", 2)])  # beside a comma, or in a column of points
+@pytest.mark.parametrize(
+    ("rows", "how"),
+    [
+        ("x;y\n{};1\n{};2\n", {}),
+        ("text;label\nAC;{}\nGT;{}\n", {}),
+        ("s;t;x\na;1;{}\na;2;{}\n", {"names": "s", "time": "t", "values": "x"}),
+        ("s;t;x\na;{};1\na;{};2\n", {"names": "s", "time": "t", "values": "x"}),
+    ],
+)
+def test_with_a_decimal_comma_a_point_is_no_decimal_mark(tmp_path, rows, how, first, line):
+    path, how = write(tmp_path / "a.csv", rows.format(first, "1.234")), {"sep": ";", "decimal": ","} | how
+    said = refused(path, **how)
+    assert f"line {line}: " in said
+    assert repr("1.234" if line == 3 else first) in said
+    assert "write 1,5 for 1.5 and 1234 for 1.234" in said
+    if line == 3:
+        found = read_objects(path, on_error="skip", **how)
+        assert (len(found.objects), found.skips.n, found.skips.first[0]) == (1, 1, 3)
+
+
 # --- options that contradict each other, or the file --------------------------------------------
 
 

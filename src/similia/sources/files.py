@@ -47,6 +47,7 @@ from similia.sources.source import (
     looks_numeric,
     missing_among,
     place_of,
+    point_note,
     typed,
 )
 from similia.sources.streams import (
@@ -233,16 +234,18 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
     """Drop objects without a label, or raise if ``found.skips`` is None; turn labels into numbers if possible."""
     y = found.labels
     assert y is not None
+    given = y.tolist()
     if y.dtype == object or y.dtype.kind in "UT":
         y = _as_numbers(y, reading.decimal)
     missing = missing_among(y.tolist())
     kept = np.setdiff1d(np.arange(len(y)), missing)
     skips = found.skips
     name = short(reading.label if reading.label is not None else "label")
-    why = f"the label (column {name}) is missing"
     for i in missing:
         row = i if found.rows is None or found.lines is not None else int(found.rows[i])  # binary files have no lines
-        leave_out(found.source, skips, why, row, found.lines, FILL)
+        point = point_note(given[i], reading.decimal)
+        why = f"the label (column {name}) is {f'{short(given[i])}, expected a number{point}' if point else 'missing'}"
+        leave_out(found.source, skips, why, row, found.lines, f"correct it or {LEAVE}" if point else FILL)
     if len(kept) == 0:
         raise BadFile(found.source, f"has no label in column {name}")
     if len(kept) < len(y):
@@ -272,11 +275,12 @@ def _without_decimals(labels: list[Any]) -> list[Any]:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """Return labels with "." as decimal mark and "" for missing ones if all are texts of numbers; else return `y`."""
+    """Return labels with "." as decimal mark if all are texts of numbers, else `y`; "" stands for what is no label."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y
-    return np.array(["" if cell.strip().lower() in MISSING else cell.replace(decimal, ".") for cell in cells])
+    none = {cell for cell in set(cells) if cell.strip().lower() in MISSING or point_note(cell, decimal)}
+    return np.array(["" if cell in none else cell.replace(decimal, ".") for cell in cells])
 
 
 # ---- files
@@ -535,10 +539,12 @@ def long_table(path: Path, reading: Reading) -> Objects:
         if _is_missing(one):
             why = "the id of the series is missing"
         elif stamp is None:
-            why = f"the time {short(times[i])} is not a {what}"
+            point = point_note(times[i], reading.decimal) if what == "number" else ""
+            why = f"the time {short(times[i])} is not a {what}{point}"
         elif not finite[i].all():
             j = int(finite[i].argmin())
-            why = f"column {short(header[choice[j]])} holds {short(values[j][i])}, expected a finite number"
+            cell, point = values[j][i], point_note(values[j][i], reading.decimal)
+            why = f"column {short(header[choice[j]])} holds {short(cell)}, expected a finite number{point}"
         elif met.setdefault((one, stamp), i) != i:
             first = place_of(met[one, stamp], lines)
             why = f"series {short(one)} has another row at time {short(times[i])} ({first})"
