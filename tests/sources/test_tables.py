@@ -689,6 +689,13 @@ def test_labels_that_are_all_numbers_are_numbers_in_files_of_text_too(tmp_path, 
         assert (found.tolist(), found.dtype.kind) == (labels, kind)
 
 
+@pytest.mark.parametrize("other", ["gene-id=7", "gene.id=7", "gene_id=7", "geneid=7"])
+def test_the_label_of_a_sequence_is_no_field_whose_name_only_ends_so(tmp_path, other):
+    path = write(tmp_path / "a.fasta", f">a {other} id=1\nAC\n>b [id=2 {other}\nGT\n")
+    assert read_objects(path, label="id").labels.tolist() == [1, 2]
+    assert "there is no id=... in the header" in refused(write(path, f">a {other}\nAC\n"), label="id")
+
+
 @pytest.mark.parametrize(
     ("cells", "labels", "kind"),
     [

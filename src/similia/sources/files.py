@@ -334,7 +334,7 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
     if not labelled:
         return result
     field = "label" if reading.label is None else str(reading.label)
-    found = [re.search(rf"\b{re.escape(field)}=(\S+)", name) for name in headers]
+    found = [re.search(rf"(?<![\w.-]){re.escape(field)}=(\S+)", name) for name in headers]
     if reading.label is None and not all(found):
         return result
     for i, name in enumerate(headers):
