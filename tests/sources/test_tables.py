@@ -588,6 +588,16 @@ def test_nothing_good_is_an_error(tmp_path):
     )
 
 
+@pytest.mark.parametrize("more", ["", "?,4\n"])  # a cell that is no number makes all cells be looked at
+def test_a_number_with_an_underscore_is_none_whatever_the_other_rows(tmp_path, more):
+    path = write(tmp_path / "a.csv", f"x,y\n1_000,2\n3,4\n{more}")
+    assert "line 2: column 'x' holds '1_000', expected a finite number" in refused(path)
+    assert read_objects(path, on_error="skip").objects.tolist() == [[3, 4]]
+    (tmp_path / "series").mkdir()
+    write(tmp_path / "series" / "a.txt", "1_000 2\n3 4\n")
+    assert "is not a table of numbers separated by spaces" in refused(tmp_path / "series")
+
+
 def test_among_numbers_na_is_a_missing_label_and_among_words_a_word(tmp_path):
     numbers = write(tmp_path / "a.csv", "text,label\nA,1.5\nB,NA\nC,2.5\n")
     assert "line 3: the label (column 'label') is missing" in refused(numbers)

@@ -48,6 +48,7 @@ from similia.sources.source import (
     missing_among,
     place_of,
     point_note,
+    to_float,
     typed,
 )
 from similia.sources.streams import (
@@ -491,7 +492,7 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
     if ending_of(path) == ".txt" and reading.sep is None:
         lines = [text.split() for part in line_records(path, encoding=reading.encoding) for text in part.columns[0]]
         try:
-            points = np.array(lines, dtype=np.float64)
+            points = np.array([list(map(to_float, cells)) for cells in lines])
         except ValueError:
             raise BadFile(path, "is not a table of numbers separated by spaces") from None
         return _checked(path, points)
@@ -841,7 +842,7 @@ def _ts_numbers(text: str, name: str) -> npt.NDArray[np.float64]:
     """Parse finite numbers separated by commas; messages call them `name`."""
     words = text.split(",")
     try:
-        values = np.array([float(word) for word in words])
+        values = np.array(list(map(to_float, words)))
     except ValueError:
         values = np.array([float(word) if is_number(word) else np.nan for word in words])
     finite = np.isfinite(values)

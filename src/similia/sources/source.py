@@ -368,10 +368,15 @@ def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> b
 
 def is_number(cell: str, decimal: str = ".") -> bool:
     try:
-        float(cell.replace(decimal, "."))
+        to_float(cell.replace(decimal, "."))
     except ValueError:
         return False
-    return "_" not in cell and not point_note(cell, decimal)
+    return not point_note(cell, decimal)
+
+
+def to_float(cell: str) -> float:
+    """Return a cell as a float, or raise ValueError; Python alone would read 1_000, which is a name in a table."""
+    return float("" if "_" in cell else cell)
 
 
 def point_note(cell: Any, decimal: str) -> str:

@@ -364,7 +364,8 @@ class Converter:
         if isinstance(column, np.ndarray):
             return column
         cells, decimal = column.tolist(), self.decimal
-        if not point_note("".join(cells), decimal):
+        text = "".join(cells)
+        if "_" not in text and not point_note(text, decimal):  # as in `is_number`
             with suppress(ValueError):
                 plain = cells if decimal == "." else [cell.replace(decimal, ".") for cell in cells]
                 return np.array(plain, dtype=np.float64)
