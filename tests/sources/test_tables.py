@@ -354,6 +354,17 @@ def test_a_folder_of_series(tmp_path):
     assert read_objects(flat, values="x", on_error="skip").labels is None
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_called_label_in_a_folder_of_series_is_a_channel_only_if_it_is_named(tmp_path, ending):
+    if ending == "csv":
+        write(tmp_path / "a.csv", "x,label\n1,2\n3,4\n")
+    else:
+        parquet.write_table(pa.table({"x": [1, 3], "label": [2, 4]}), tmp_path / "a.parquet")
+    assert f"a.{ending} has a column 'label', but the labels of series in a folder are" in refused(tmp_path)
+    assert series_of(read_objects(tmp_path, values="x,label")) == [[[1, 2], [3, 4]]]
+    assert series_of(read_objects(tmp_path, values="x")) == [[[1], [3]]]
+
+
 @pytest.mark.parametrize(
     ("bad", "found"),
     [

@@ -101,7 +101,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
         - a folder or zip file of graphs in the TUDataset format;
         - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series. The rows of each
           file are time points, and its columns are channels. If all files are in subfolders, the names of the
-          subfolders are the labels.
+          subfolders are the labels. A file with a column called "label" is refused unless `values` names the channels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
@@ -496,8 +496,11 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
         except ValueError:
             raise BadFile(path, "is not a table of numbers separated by spaces") from None
         return _checked(path, points)
-    stream = ObjectStream(path, reading, *AT_ONCE, "vectors")
-    return np.asarray(concatenate([chunk.objects for chunk in stream.chunks()]))
+    chunks = list(ObjectStream(path, reading, *AT_ONCE, "vectors").chunks())
+    if chunks and chunks[0].labels is not None and reading.values is None:
+        found = "has a column 'label', but the labels of series in a folder are the names of its subfolders"
+        raise BadFile(path, f"{found}; name the columns that are channels (values= or --values)")
+    return np.asarray(concatenate([chunk.objects for chunk in chunks]))
 
 
 def _checked(path: Path, points: npt.NDArray) -> npt.NDArray:
