@@ -407,6 +407,8 @@ def test_smiles_a_line(tmp_path):
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
     assert "d.smi holds a title but no molecules" in refused(write(tmp_path / "d.smi", "smiles name\n"))
+    assert read_objects(write(tmp_path / "e.smi", "CCO\nC methane\n")).names == ["", "methane"]
+    assert read_objects(write(tmp_path / "e.smi", "CCO\nC\n")).names is None
     table = write(tmp_path / "c.smi", "CCO 1\nC 0\n")
     assert read_objects(table, sep="space", header=False, smiles=0, label=1).labels.tolist() == [1, 0]
 
@@ -446,6 +448,17 @@ def test_molecules_of_sdf(sdf, tmp_path):
     untitled = write(tmp_path / "e.sdf", re.sub(r"mol\d", "", sdf.read_text()))
     assert (read_objects(untitled).names, read_objects(untitled, on_error="skip").names) == (None, [0, 1, 2, 3])
     assert read_objects(untitled, names="code").names == ["c0", "c1", "c2", "c3"]
+    first = write(tmp_path / "f.sdf", sdf.read_text().replace("mol0", ""))
+    assert read_objects(first).names == ["", "mol1", "mol2", "mol3"]
+
+
+def test_labels_of_sdf_that_the_first_molecule_lacks_are_missed(sdf, tmp_path):
+    first, rest = sdf.read_text().split("$$$$\n", 1)
+    path = write(
+        tmp_path / "a.sdf", first.replace("<activity>", "<other>") + "$$$$\n" + rest.replace("<activity>", "<label>")
+    )
+    assert "line 1: the label (column 'label') is missing" in refused(path)
+    assert read_objects(path, on_error="skip").labels.tolist() == ["low", "low"]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10])
