@@ -334,6 +334,13 @@ def test_uneven_times_of_a_long_table_are_told(tmp_path):
             assert sorted(found.objects.lengths) == sorted([len(gap), 4, 4])
 
 
+def test_blank_cells_of_a_long_table_are_missing(tmp_path):
+    rows = "a,1,1, \na,2,2,up\n,3,3,up\n ,4,4,up\nb,1,5, \n"
+    found = read_objects(write(tmp_path / "a.csv", "who,t,x,label\n" + rows), **_LONG, on_error="skip")
+    assert (found.names, found.labels.tolist(), series_of(found)) == (["a"], ["up"], [[[1], [2]]])
+    assert found.skips.n == 3  # two rows without an id, and b, which has no label
+
+
 def test_a_folder_of_series(tmp_path):
     for label in ("down", "up"):
         (tmp_path / "all" / label).mkdir(parents=True)
@@ -620,6 +627,20 @@ def test_a_number_with_an_underscore_is_none_whatever_the_other_rows(tmp_path, m
     (tmp_path / "series").mkdir()
     write(tmp_path / "series" / "a.txt", "1_000 2\n3 4\n")
     assert "is not a table of numbers separated by spaces" in refused(tmp_path / "series")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_label_of_blanks_is_missing(tmp_path, ending):
+    path, labels = tmp_path / f"a.{ending}", ["up", " ", "down"]
+    if ending == "csv":
+        write(path, "text,label\n" + "".join(f"AC,{label}\n" for label in labels))
+    else:
+        parquet.write_table(pa.table({"text": ["AC"] * 3, "label": labels}), path)
+    assert f"{'line 3' if ending == 'csv' else 'row 1 (counted from 0)'}: the label (column 'label') is" in refused(
+        path
+    )
+    found = read_objects(path, on_error="skip")
+    assert (found.labels.tolist(), found.rows.tolist()) == (["up", "down"], [0, 2])
 
 
 def test_among_numbers_na_is_a_missing_label_and_among_words_a_word(tmp_path):

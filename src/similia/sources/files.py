@@ -238,7 +238,7 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
     given = y.tolist()
     if y.dtype == object or y.dtype.kind in "UT":
         y = _as_numbers(y, reading.decimal)
-    missing = missing_among(y.tolist())
+    missing = missing_among(["" if isinstance(label, str) and label.isspace() else label for label in y.tolist()])
     kept = np.setdiff1d(np.arange(len(y)), missing)
     skips = found.skips
     name = short(reading.label if reading.label is not None else "label")
@@ -647,7 +647,7 @@ def _columns_of(path: Path, reading: Reading, skips: Skips | None) -> tuple[list
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value) or value == ""
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
 
 
 def _number_column(cells: list[Any], decimal: str) -> npt.NDArray[np.float64]:
