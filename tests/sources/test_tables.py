@@ -334,6 +334,13 @@ def test_uneven_times_of_a_long_table_are_told(tmp_path):
             assert sorted(found.objects.lengths) == sorted([len(gap), 4, 4])
 
 
+def test_blank_cells_of_a_long_table_are_missing(tmp_path):
+    rows = "a,1,1, \na,2,2,up\n,3,3,up\n ,4,4,up\nb,1,5, \n"
+    found = read_objects(write(tmp_path / "a.csv", "who,t,x,label\n" + rows), **_LONG, on_error="skip")
+    assert (found.names, found.labels.tolist(), series_of(found)) == (["a"], ["up"], [[[1], [2]]])
+    assert found.skips.n == 3  # two rows without an id, and b, which has no label
+
+
 def test_a_folder_of_series(tmp_path):
     for label in ("down", "up"):
         (tmp_path / "all" / label).mkdir(parents=True)
@@ -352,6 +359,17 @@ def test_a_folder_of_series(tmp_path):
     assert "is a folder that holds neither graphs (NAME_A.txt" in refused(tmp_path / "none")
     flat = tmp_path / "all" / "up"
     assert read_objects(flat, values="x", on_error="skip").labels is None
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_called_label_in_a_folder_of_series_is_a_channel_only_if_it_is_named(tmp_path, ending):
+    if ending == "csv":
+        write(tmp_path / "a.csv", "x,label\n1,2\n3,4\n")
+    else:
+        parquet.write_table(pa.table({"x": [1, 3], "label": [2, 4]}), tmp_path / "a.parquet")
+    assert f"a.{ending} has a column 'label', but the labels of series in a folder are" in refused(tmp_path)
+    assert series_of(read_objects(tmp_path, values="x,label")) == [[[1, 2], [3, 4]]]
+    assert series_of(read_objects(tmp_path, values="x")) == [[[1], [3]]]
 
 
 @pytest.mark.parametrize(
@@ -396,6 +414,8 @@ def test_smiles_a_line(tmp_path):
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
     assert "d.smi holds a title but no molecules" in refused(write(tmp_path / "d.smi", "smiles name\n"))
+    assert read_objects(write(tmp_path / "e.smi", "CCO\nC methane\n")).names == ["", "methane"]
+    assert read_objects(write(tmp_path / "e.smi", "CCO\nC\n")).names is None
     table = write(tmp_path / "c.smi", "CCO 1\nC 0\n")
     assert read_objects(table, sep="space", header=False, smiles=0, label=1).labels.tolist() == [1, 0]
 
@@ -435,6 +455,17 @@ def test_molecules_of_sdf(sdf, tmp_path):
     untitled = write(tmp_path / "e.sdf", re.sub(r"mol\d", "", sdf.read_text()))
     assert (read_objects(untitled).names, read_objects(untitled, on_error="skip").names) == (None, [0, 1, 2, 3])
     assert read_objects(untitled, names="code").names == ["c0", "c1", "c2", "c3"]
+    first = write(tmp_path / "f.sdf", sdf.read_text().replace("mol0", ""))
+    assert read_objects(first).names == ["", "mol1", "mol2", "mol3"]
+
+
+def test_labels_of_sdf_that_the_first_molecule_lacks_are_missed(sdf, tmp_path):
+    first, rest = sdf.read_text().split("$$$$\n", 1)
+    path = write(
+        tmp_path / "a.sdf", first.replace("<activity>", "<other>") + "$$$$\n" + rest.replace("<activity>", "<label>")
+    )
+    assert "line 1: the label (column 'label') is missing" in refused(path)
+    assert read_objects(path, on_error="skip").labels.tolist() == ["low", "low"]
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10])
@@ -588,11 +619,56 @@ def test_nothing_good_is_an_error(tmp_path):
     )
 
 
+@pytest.mark.parametrize("more", ["", "?,4\n"])  # a cell that is no number makes all cells be looked at
+def test_a_number_with_an_underscore_is_none_whatever_the_other_rows(tmp_path, more):
+    path = write(tmp_path / "a.csv", f"x,y\n1_000,2\n3,4\n{more}")
+    assert "line 2: column 'x' holds '1_000', expected a finite number" in refused(path)
+    assert read_objects(path, on_error="skip").objects.tolist() == [[3, 4]]
+    (tmp_path / "series").mkdir()
+    write(tmp_path / "series" / "a.txt", "1_000 2\n3 4\n")
+    assert "is not a table of numbers separated by spaces" in refused(tmp_path / "series")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_label_of_blanks_is_missing(tmp_path, ending):
+    path, labels = tmp_path / f"a.{ending}", ["up", " ", "down"]
+    if ending == "csv":
+        write(path, "text,label\n" + "".join(f"AC,{label}\n" for label in labels))
+    else:
+        parquet.write_table(pa.table({"text": ["AC"] * 3, "label": labels}), path)
+    assert f"{'line 3' if ending == 'csv' else 'row 1 (counted from 0)'}: the label (column 'label') is" in refused(
+        path
+    )
+    found = read_objects(path, on_error="skip")
+    assert (found.labels.tolist(), found.rows.tolist()) == (["up", "down"], [0, 2])
+
+
 def test_among_numbers_na_is_a_missing_label_and_among_words_a_word(tmp_path):
     numbers = write(tmp_path / "a.csv", "text,label\nA,1.5\nB,NA\nC,2.5\n")
     assert "line 3: the label (column 'label') is missing" in refused(numbers)
     words = write(tmp_path / "b.csv", "text,label\nA,EU\nB,NA\nC,EU\n")  # North America
     assert read_objects(words).labels.tolist() == ["EU", "NA", "EU"]
+
+
+@pytest.mark.parametrize(("first", "line"), [("2,5", 3), ("2.5", 2)])  # beside a comma, or in a column of points
+@pytest.mark.parametrize(
+    ("rows", "how"),
+    [
+        ("x;y\n{};1\n{};2\n", {}),
+        ("text;label\nAC;{}\nGT;{}\n", {}),
+        ("s;t;x\na;1;{}\na;2;{}\n", {"names": "s", "time": "t", "values": "x"}),
+        ("s;t;x\na;{};1\na;{};2\n", {"names": "s", "time": "t", "values": "x"}),
+    ],
+)
+def test_with_a_decimal_comma_a_point_is_no_decimal_mark(tmp_path, rows, how, first, line):
+    path, how = write(tmp_path / "a.csv", rows.format(first, "1.234")), {"sep": ";", "decimal": ","} | how
+    said = refused(path, **how)
+    assert f"line {line}: " in said
+    assert repr("1.234" if line == 3 else first) in said
+    assert "write 1,5 for 1.5 and 1234 for 1.234" in said
+    if line == 3:
+        found = read_objects(path, on_error="skip", **how)
+        assert (len(found.objects), found.skips.n, found.skips.first[0]) == (1, 1, 3)
 
 
 # --- options that contradict each other, or the file --------------------------------------------
@@ -668,6 +744,13 @@ def test_labels_that_are_all_numbers_are_numbers_in_files_of_text_too(tmp_path, 
         assert (found.tolist(), found.dtype.kind) == (labels, kind)
 
 
+@pytest.mark.parametrize("other", ["gene-id=7", "gene.id=7", "gene_id=7", "geneid=7"])
+def test_the_label_of_a_sequence_is_no_field_whose_name_only_ends_so(tmp_path, other):
+    path = write(tmp_path / "a.fasta", f">a {other} id=1\nAC\n>b [id=2 {other}\nGT\n")
+    assert read_objects(path, label="id").labels.tolist() == [1, 2]
+    assert "there is no id=... in the header" in refused(write(path, f">a {other}\nAC\n"), label="id")
+
+
 @pytest.mark.parametrize(
     ("cells", "labels", "kind"),
     [
@@ -681,6 +764,17 @@ def test_labels_of_decimals_are_numbers(tmp_path, cells, labels, kind):
     parquet.write_table(pa.table({"text": ["AC", "GT", "CC"], "label": y}), tmp_path / "a.parquet")
     found = read_objects(tmp_path / "a.parquet", on_error="skip").labels
     assert (found.tolist(), found.dtype.kind) == (labels, kind)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_labels_of_parquet_that_fit_only_into_uint64_are_exact(tmp_path, long):
+    labels = [2**63 + 1, 2**63 + 2, 5]
+    columns = {"text": ["AC", "GT", "CC"], "t": [0, 0, 0], "x": [1.0, 2.0, 3.0], "label": pa.array(labels, pa.uint64())}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    how = {"names": "text", "time": "t", "values": "x"} if long else {"text": "text"}
+    found = read_objects(tmp_path / "a.parquet", **how)
+    by_text = dict(zip(found.names or columns["text"], found.labels.tolist(), strict=True))
+    assert by_text == dict(zip(columns["text"], labels, strict=True))
 
 
 def test_a_recipe_takes_numbers_of_a_table_as_numbers(tmp_path):

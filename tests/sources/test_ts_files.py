@@ -133,6 +133,7 @@ BAD_LINES = {
     "NaN": ("1,2:1,NaN:up", "NaN"),
     "infinity": ("1,inf:1,2:up", "inf"),
     "a word": ("1,x:1,2:up", "x"),
+    "a number with an underscore": ("1,1_0:1,2:up", "value 1 of dimension 0 is '1_0'"),
     "an empty value": ("1,,2:1,2,3:up", "value 1"),
     "an empty dimension": (":1,2:up", "dimension 0"),
     "time stamps": ("(0,1),(1,2):(0,1),(1,3):up", r"\(0"),

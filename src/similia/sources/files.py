@@ -47,6 +47,8 @@ from similia.sources.source import (
     looks_numeric,
     missing_among,
     place_of,
+    point_note,
+    to_float,
     typed,
 )
 from similia.sources.streams import (
@@ -99,7 +101,7 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
         - a folder or zip file of graphs in the TUDataset format;
         - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series. The rows of each
           file are time points, and its columns are channels. If all files are in subfolders, the names of the
-          subfolders are the labels.
+          subfolders are the labels. A file with a column called "label" is refused unless `values` names the channels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
@@ -233,16 +235,18 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
     """Drop objects without a label, or raise if ``found.skips`` is None; turn labels into numbers if possible."""
     y = found.labels
     assert y is not None
+    given = y.tolist()
     if y.dtype == object or y.dtype.kind in "UT":
         y = _as_numbers(y, reading.decimal)
-    missing = missing_among(y.tolist())
+    missing = missing_among(["" if isinstance(label, str) and label.isspace() else label for label in y.tolist()])
     kept = np.setdiff1d(np.arange(len(y)), missing)
     skips = found.skips
     name = short(reading.label if reading.label is not None else "label")
-    why = f"the label (column {name}) is missing"
     for i in missing:
         row = i if found.rows is None or found.lines is not None else int(found.rows[i])  # binary files have no lines
-        leave_out(found.source, skips, why, row, found.lines, FILL)
+        point = point_note(given[i], reading.decimal)
+        why = f"the label (column {name}) is {f'{short(given[i])}, expected a number{point}' if point else 'missing'}"
+        leave_out(found.source, skips, why, row, found.lines, f"correct it or {LEAVE}" if point else FILL)
     if len(kept) == 0:
         raise BadFile(found.source, f"has no label in column {name}")
     if len(kept) < len(y):
@@ -253,7 +257,9 @@ def _with_labels(found: Objects, reading: Reading) -> Objects:
         rows = kept if found.rows is None else found.rows[kept]
         found = replace(found, objects=take(found.objects, kept), names=names, lines=lines, rows=rows)
     if y.dtype == object:
-        y = np.asarray(_without_decimals(y.tolist()))
+        known = _without_decimals(y.tolist())
+        large = any(type(label) is int and label >= 2**63 for label in known)  # beside others, numpy rounds it
+        y = np.asarray(known, np.uint64 if large else None)
     if y.dtype.kind in "UT":
         numbers = typed(y.tolist())
         if all(not isinstance(number, int) or -(2**63) <= number < 2**63 for number in numbers):
@@ -270,11 +276,12 @@ def _without_decimals(labels: list[Any]) -> list[Any]:
 
 
 def _as_numbers(y: npt.NDArray, decimal: str) -> npt.NDArray:
-    """Return labels with "." as decimal mark and "" for missing ones if all are texts of numbers; else return `y`."""
+    """Return labels with "." as decimal mark if all are texts of numbers, else `y`; "" stands for what is no label."""
     cells = y.tolist()
     if not all(isinstance(cell, str) for cell in cells) or not looks_numeric(cells, decimal):
         return y
-    return np.array(["" if cell.strip().lower() in MISSING else cell.replace(decimal, ".") for cell in cells])
+    none = {cell for cell in set(cells) if cell.strip().lower() in MISSING or point_note(cell, decimal)}
+    return np.array(["" if cell in none else cell.replace(decimal, ".") for cell in cells])
 
 
 # ---- files
@@ -328,7 +335,7 @@ def _sequences(path: Path, reading: Reading, labelled: bool) -> Objects:
     if not labelled:
         return result
     field = "label" if reading.label is None else str(reading.label)
-    found = [re.search(rf"\b{re.escape(field)}=(\S+)", name) for name in headers]
+    found = [re.search(rf"(?<![\w.-]){re.escape(field)}=(\S+)", name) for name in headers]
     if reading.label is None and not all(found):
         return result
     for i, name in enumerate(headers):
@@ -485,12 +492,15 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
     if ending_of(path) == ".txt" and reading.sep is None:
         lines = [text.split() for part in line_records(path, encoding=reading.encoding) for text in part.columns[0]]
         try:
-            points = np.array(lines, dtype=np.float64)
+            points = np.array([list(map(to_float, cells)) for cells in lines])
         except ValueError:
             raise BadFile(path, "is not a table of numbers separated by spaces") from None
         return _checked(path, points)
-    stream = ObjectStream(path, reading, *AT_ONCE, "vectors")
-    return np.asarray(concatenate([chunk.objects for chunk in stream.chunks()]))
+    chunks = list(ObjectStream(path, reading, *AT_ONCE, "vectors").chunks())
+    if chunks and chunks[0].labels is not None and reading.values is None:
+        found = "has a column 'label', but the labels of series in a folder are the names of its subfolders"
+        raise BadFile(path, f"{found}; name the columns that are channels (values= or --values)")
+    return np.asarray(concatenate([chunk.objects for chunk in chunks]))
 
 
 def _checked(path: Path, points: npt.NDArray) -> npt.NDArray:
@@ -533,10 +543,12 @@ def long_table(path: Path, reading: Reading) -> Objects:
         if _is_missing(one):
             why = "the id of the series is missing"
         elif stamp is None:
-            why = f"the time {short(times[i])} is not a {what}"
+            point = point_note(times[i], reading.decimal) if what == "number" else ""
+            why = f"the time {short(times[i])} is not a {what}{point}"
         elif not finite[i].all():
             j = int(finite[i].argmin())
-            why = f"column {short(header[choice[j]])} holds {short(values[j][i])}, expected a finite number"
+            cell, point = values[j][i], point_note(values[j][i], reading.decimal)
+            why = f"column {short(header[choice[j]])} holds {short(cell)}, expected a finite number{point}"
         elif met.setdefault((one, stamp), i) != i:
             first = place_of(met[one, stamp], lines)
             why = f"series {short(one)} has another row at time {short(times[i])} ({first})"
@@ -635,7 +647,7 @@ def _columns_of(path: Path, reading: Reading, skips: Skips | None) -> tuple[list
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value) or value == ""
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
 
 
 def _number_column(cells: list[Any], decimal: str) -> npt.NDArray[np.float64]:
@@ -833,7 +845,7 @@ def _ts_numbers(text: str, name: str) -> npt.NDArray[np.float64]:
     """Parse finite numbers separated by commas; messages call them `name`."""
     words = text.split(",")
     try:
-        values = np.array([float(word) for word in words])
+        values = np.array(list(map(to_float, words)))
     except ValueError:
         values = np.array([float(word) if is_number(word) else np.nan for word in words])
     finite = np.isfinite(values)

@@ -76,7 +76,7 @@ class Reading:
     header : bool, default=True
         Whether the first line of a text table holds the names of its columns. If not, give columns by position.
     decimal : {".", ","}, default="."
-        Decimal mark of numbers in text tables.
+        Decimal mark of numbers in text tables. With ",", a point is none: 1.234 is refused, since it may mean 1234.
     on_error : {"stop", "skip"}, default="stop"
         What to do with bad rows: those with a wrong number of cells, an empty text, invalid SMILES or molecules, or
         missing numbers; in `read_objects` also those without a label. "stop" raises an error; "skip" leaves these rows
@@ -358,17 +358,32 @@ def leave_out(path: Any, skips: Skips | None, why: str, i: int, lines: Any = Non
 
 
 def looks_numeric(cells: list[str], decimal: str = ".", share: float = 1.0) -> bool | None:
-    """Return whether at least the fraction `share` of the non-missing cells are numbers; None if all are missing."""
-    full = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
-    return sum(is_number(cell, decimal) for cell in full) >= share * len(full) if full else None
+    """Return whether at least the fraction `share` of the non-missing cells are numbers; None if all are missing.
+
+    A number with a point counts, too, so that it is refused as one (see `point_note`) and does not become text.
+    """
+    full = [cell.replace(decimal, ".") for cell in map(str.strip, cells) if cell.lower() not in MISSING]
+    return sum(map(is_number, full)) >= share * len(full) if full else None
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
     try:
-        float(cell.replace(decimal, "."))
+        to_float(cell.replace(decimal, "."))
     except ValueError:
         return False
-    return "_" not in cell
+    return not point_note(cell, decimal)
+
+
+def to_float(cell: str) -> float:
+    """Return a cell as a float, or raise ValueError; Python alone would read 1_000, which is a name in a table."""
+    return float("" if "_" in cell else cell)
+
+
+def point_note(cell: Any, decimal: str) -> str:
+    """Return, for the message about a cell that is no number, that its point is the reason; "" if it is not."""
+    if decimal == "." or not isinstance(cell, str) or "." not in cell:
+        return ""
+    return " (with the decimal mark ',', a point is none: write 1,5 for 1.5 and 1234 for 1.234)"
 
 
 def typed(cells: list[str]) -> list[Any]:

@@ -101,10 +101,10 @@ class ObjectStream(Source):
             if ending == ".smi":
                 self.named = smi_has_names(path, reading.encoding)
             else:
-                title, fields = sdf_begin(path, reading.encoding)
+                titled, fields = sdf_begin(path, reading.encoding)
                 label = "label" if reading.label is None else str(reading.label)
                 self._labelled = reading.label is not None or label in fields
-                self.reading, self.named = replace(reading, label=label), reading.names is not None or bool(title)
+                self.reading, self.named = replace(reading, label=label), reading.names is not None or titled
 
     def _open_table(self, path: Path) -> None:
         reading = self.reading

@@ -15,7 +15,7 @@ import csv
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
@@ -39,6 +39,7 @@ from similia.sources.source import (
     is_number,
     leave_out,
     missing_among,
+    point_note,
     position_of,
     typed,
 )
@@ -353,7 +354,7 @@ class Converter:
         name = short(self.header[self.choice.objects[j]])
         if isinstance(cell, str) and cell.strip().lower() in MISSING | {"inf", "-inf", "infinity"}:
             return f"the number in column {name} is missing or infinite"
-        found = f"column {name} holds {short(cell)}, expected a finite number"
+        found = f"column {name} holds {short(cell)}, expected a finite number{point_note(cell, self.decimal)}"
         if isinstance(cell, str) and self.decimal == "." and is_number(cell, ","):
             return f"{found} (if the comma is a decimal mark: decimal=',' or --decimal ,)"
         return found
@@ -362,13 +363,13 @@ class Converter:
         """Return a column as floats: NaN for a missing number, infinity for a cell that is not a number."""
         if isinstance(column, np.ndarray):
             return column
-        cells = column.tolist()
-        if self.decimal != ".":
-            cells = [cell.replace(self.decimal, ".") for cell in cells]
-        try:
-            return np.array(cells, dtype=np.float64)
-        except ValueError:
-            return np.array([_number(cell) for cell in cells])
+        cells, decimal = column.tolist(), self.decimal
+        text = "".join(cells)
+        if "_" not in text and not point_note(text, decimal):  # as in `is_number`
+            with suppress(ValueError):
+                plain = cells if decimal == "." else [cell.replace(decimal, ".") for cell in cells]
+                return np.array(plain, dtype=np.float64)
+        return np.array([_number(cell, decimal) for cell in cells])
 
     def _refuse(self, part: Records, i: int, why: str, remedy: str) -> None:
         """Add row i of `part` to the list of skipped rows, or raise if there is no such list."""
@@ -378,10 +379,10 @@ class Converter:
             leave_out(self.path, self.skips, why, i, part.begins, remedy)
 
 
-def _number(cell: str) -> float:
+def _number(cell: str, decimal: str) -> float:
     if cell.strip().lower() in MISSING:
         return np.nan
-    return float(cell) if is_number(cell) else np.inf
+    return float(cell.replace(decimal, ".")) if is_number(cell, decimal) else np.inf
 
 
 def _pieces(part: Records, max_bytes: int) -> Iterator[Records]:

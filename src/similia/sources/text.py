@@ -390,7 +390,8 @@ def smi_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
 
 
 def smi_has_names(path: Any, encoding: str) -> bool:
-    return bool(next(smi_records(path, encoding)).columns[1][0])
+    """Return whether a molecule of the first block of a ``.smi`` file has a name."""
+    return bool(np.diff(next(smi_records(path, encoding)).columns[1].offsets).any())
 
 
 # ---- SDF
@@ -412,12 +413,12 @@ def sdf_records(path: Any, reading: Reading) -> Iterator[Records]:
     return _records(path, _cut_sdf, parse, empty, reading.encoding)
 
 
-def sdf_begin(path: Any, encoding: str) -> tuple[str, dict[str, str]]:
-    """Return the title and the data fields of the first molecule of an SDF."""
+def sdf_begin(path: Any, encoding: str) -> tuple[bool, set[str]]:
+    """Return whether a molecule of the first block of an SDF has a title, and the names of the data fields of all."""
     with Blocks(path, encoding) as blocks:
         block = next(blocks.split(_cut_sdf), b"")
-        first = next(iter(_molecules(block, blocks)[0]), [])
-        return _title(first), _fields(first)
+        molecules = _molecules(block, blocks)[0]
+        return any(map(_title, molecules)), {name for lines in molecules for name in _fields(lines)}
 
 
 def read_mol_blocks(texts: StringBatch, bad: Callable[[int, str], None]) -> Any:
