@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import similia as sm
 from naive import similarities as naive
@@ -615,6 +616,27 @@ def test_the_automatic_choice_is_the_same_in_each_run(compared):
     assert one.trials_ == other.trials_
     for found, again in zip(one.kneighbors(X, 5), other.kneighbors(X, 5), strict=True):
         np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize("rerank", [None, Cosine()])
+def test_an_encoder_finds_the_columns_of_a_data_frame_by_their_names(rerank, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=[*"abc"])
+    some = ColumnTransformer([("some", StandardScaler(), ["a", "b"])])
+    search = sm.SimilaritySearch(make_pipeline(some, sm.SignRandomProjection(256, random_state=0)), rerank).fit(X)
+    assert search.feature_names_in_.tolist() == [*"abc"]
+    for queries in (X, X[:1]):
+        np.testing.assert_array_equal(search.kneighbors(queries, 1)[1][:, 0], np.arange(len(queries)))
+    turned = X[[*"cba"]]
+    if rerank is None:  # only the encoder reads them
+        np.testing.assert_array_equal(search.kneighbors(turned, 1)[1][:, 0], np.arange(30))
+        return
+    folder = sm.search.SearchFolder.open(search.save(tmp_path / "f"))
+    for call in (search.kneighbors, search.add, folder.add, folder.load().kneighbors):
+        for queries in (turned, turned[:1]):
+            with pytest.raises(ValueError, match=r"^X has the columns to which SimilaritySearch was fitted, but in"):
+                call(queries)
+    assert len(search.fit(turned)) == 30
 
 
 @pytest.mark.parametrize("output", ["default", "pandas"])
