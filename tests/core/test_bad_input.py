@@ -669,6 +669,9 @@ OTHER_COLUMNS = {  # than a, b, c: the sentence of a model called M
         (sm.SimilaritySearch(sm.SignRandomProjection(64), kernels.Cosine()), "SimilaritySearch"),
         (sm.SimilaritySearch(sm.MinHash(n_hashes=64), "kernel"), "SimilaritySearch"),
         (sm.SimilaritySearch("auto", kernels.RBF(1.0)), "SimilaritySearch"),
+        (sm.search.FeatureIndex(kernels.MinMax()), "FeatureIndex"),
+        (sm.SimilaritySearch(sm.search.FeatureIndex(kernels.MinMax())), "FeatureIndex"),
+        (sm.SimilaritySearch("auto", kernels.MinMax()), "SimilaritySearch"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
