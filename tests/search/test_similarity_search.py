@@ -20,7 +20,7 @@ import similia as sm
 from naive import similarities as naive
 from similia.core.estimators import twin_of
 from similia.distances import DTW, FromFunction, Levenshtein
-from similia.kernels import RBF, Cosine, Spectrum, WeisfeilerLehman
+from similia.kernels import RBF, Cosine, MinMax, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
 from similia.pipelines import as_metric, metric_of
 from similia.search import _queries, similarity_search
@@ -637,6 +637,28 @@ def test_an_encoder_finds_the_columns_of_a_data_frame_by_their_names(rerank, tmp
             with pytest.raises(ValueError, match=r"^X has the columns to which SimilaritySearch was fitted, but in"):
                 call(queries)
     assert len(search.fit(turned)) == 30
+
+
+@pytest.mark.parametrize(
+    ("encoder", "rerank"),
+    [
+        (sm.SignRandomProjection(64), None),
+        (sm.SignRandomProjection(64), RBF(1.0)),
+        (make_pipeline(sm.Nystroem(RBF(1.0), 4), sm.SignRandomProjection(64)), "projected"),
+        (sm.search.VectorIndex(), None),
+        (sm.search.VectorIndex(), Cosine()),
+        (sm.search.FeatureIndex(MinMax()), None),
+        (sm.search.FeatureIndex(MinMax()), "kernel"),
+    ],
+)
+def test_no_objects_are_within_a_radius_if_all_were_removed(encoder, rerank):
+    X = np.random.default_rng(0).random((8, 3))
+    search = sm.SimilaritySearch(encoder, rerank).fit(X).remove(range(8))
+    for n in (1, 2):
+        for found in search.radius_neighbors(X[:n], 9.0):
+            assert [len(one) for one in found] == [0] * n
+    found = search.add(X).radius_neighbors(X[:1], 64.0, return_distance=False)[0]
+    assert sorted(found.tolist()) == [*range(8, 16)]
 
 
 @pytest.mark.parametrize("output", ["default", "pandas"])

@@ -313,14 +313,17 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            One array for each query, ordered as in `kneighbors`. With `return_similarity`, similarities replace
-            distances; with neither option, only `ids` is returned.
+            One array for each query, ordered as in `kneighbors`; all are empty if the search has no objects. With
+            `return_similarity`, similarities replace distances; with neither option, only `ids` is returned.
         """
         now = present(self)
         plan, metric = now._held_plan(), now._check_ready(return_similarity)
         check_radius(radius)
 
         def within(block: Any) -> tuple[Any, Any]:
+            if not len(now.ids_):
+                n = n_objects(block)
+                return ragged([np.empty(0)] * n), ragged([np.empty(0, np.int64)] * n)
             if now.rerank is None:
                 return now.index_.radius_neighbors(now._encode(block)[0], radius)
             distances, similarities, ids = now._nearest(block, min(now.n_candidates, len(now.ids_)), metric, plan)
