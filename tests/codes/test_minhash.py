@@ -211,6 +211,21 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_hashes": 60}, r"multiple of 8 .*, got 60; use n_hashes=64"),
+        ({"n_hashes": 0}, "n_hashes must be an integer >= 1, got 0"),
+        ({"bits": 9}, "bits must be an integer from 1 to 8, got 9"),
+        ({"output": "x"}, "output must be .* got 'x'"),
+    ],
+)
+def test_parameters_that_were_changed_after_fit_are_checked(changed, message):
+    model = sm.MinHash(None, 64, random_state=0).fit(FRACTIONS).set_params(**changed)
+    with pytest.raises(ValueError, match=message):
+        model.transform(FRACTIONS)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_wrong_input_gets_one_sentence(name):
     call, kind, message = REFUSED[name]

@@ -6,6 +6,7 @@ import datetime
 import inspect
 import re
 import warnings
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -676,6 +677,13 @@ OTHER_COLUMNS = {  # than a, b, c: the sentence of a model called M
         (sm.HeatSVC(1.0, 1.0), "HeatSVC"),
         (sm.embeddings.FeatureWeights(), "FeatureWeights"),
         (sm.SignRandomProjection(64), "SignRandomProjection"),
+        (sm.SimilaritySearch(sm.SignRandomProjection(64)), "SignRandomProjection"),
+        (sm.SimilaritySearch(sm.SignRandomProjection(64), kernels.Cosine()), "SimilaritySearch"),
+        (sm.SimilaritySearch(sm.MinHash(n_hashes=64), "kernel"), "SimilaritySearch"),
+        (sm.SimilaritySearch("auto", kernels.RBF(1.0)), "SimilaritySearch"),
+        (sm.search.FeatureIndex(kernels.MinMax()), "FeatureIndex"),
+        (sm.SimilaritySearch(sm.search.FeatureIndex(kernels.MinMax())), "FeatureIndex"),
+        (sm.SimilaritySearch("auto", kernels.MinMax()), "SimilaritySearch"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -684,16 +692,20 @@ def test_columns_that_are_missing_or_new_are_named(library, model, called):
         values = np.random.default_rng(0).random((8, len(names)))
         return pytest.importorskip(library).DataFrame({name: values[:, j] for j, name in enumerate(names)})
 
-    use = model.predict if hasattr(model, "predict") else model.transform
+    names = ("predict", "transform", "kneighbors")
+    use = next(getattr(model, name) for name in names if hasattr(model, name))
+    use = partial(use, n_neighbors=1, return_distance=False) if hasattr(model, "kneighbors") else use
     model.fit(frame("abc"), LABELS)
+    assert model.feature_names_in_.tolist() == [*"abc"]
     assert len(use(frame("abc"))) == 8
-    for names, sentence in OTHER_COLUMNS.items():
-        with pytest.raises(ValueError, match=r"^X ") as raised:
-            use(frame(names))
-        first, theirs = str(raised.value).split("\n", 1)
-        expected = sentence.replace("M ", f"{called} ")
-        assert first == f"X {expected}; give the columns in model.feature_names_in_, in their order"
-        assert theirs.startswith("The feature names should match those that were passed during fit.\n")
+    for call in (use, lambda X: use(X[:1]), *([model.add] if hasattr(model, "add") else [])):
+        for columns, sentence in OTHER_COLUMNS.items():
+            with pytest.raises(ValueError, match=r"^X ") as raised:
+                call(frame(columns))
+            first, theirs = str(raised.value).split("\n", 1)
+            expected = sentence.replace("M ", f"{called} ")
+            assert first == f"X {expected}; give the columns in model.feature_names_in_, in their order"
+            assert theirs.startswith("The feature names should match those that were passed during fit.\n")
 
 
 def test_a_name_of_two_columns_is_named():

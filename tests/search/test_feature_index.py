@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -235,7 +236,7 @@ def test_without_rerank_the_order_is_that_of_the_features():
     [
         (lambda: FeatureIndex(sm.kernels.RBF(1.0)).fit(np.eye(3)), "has no explicit features"),
         (lambda: FeatureIndex(MinMax()).fit(-np.eye(3)), "features >= 0"),
-        (lambda: FeatureIndex(MinMax()).fit(np.eye(3)).kneighbors(np.eye(4), 1), "4 columns, expected 3"),
+        (lambda: FeatureIndex(MinMax()).fit(np.eye(3)).kneighbors(np.eye(4), 1), "4 features, but FeatureIndex is"),
         (lambda: FeatureIndex(Spectrum(2)).fit(["ab"]).kneighbors(["ab"], 2), "more than the 1 objects"),
         (lambda: FeatureIndex(Spectrum(2)).fit(["ab"]).add(["ab"], ids=[0]), "id 0 is in the index already"),
         (lambda: FeatureIndex(Spectrum(2)).fit(["ab"]).remove([3]), "id 3 is not in the index"),
@@ -255,6 +256,24 @@ def test_copies_keep_the_columns_of_a_table_that_commands_store():
     index = FeatureIndex(Spectrum(2)).fit(["abc", "abd"])
     index.table_columns_ = {"text": "read"}
     assert pickle.loads(pickle.dumps(index)).table_columns_ == {"text": "read"}
+
+
+def test_copies_refuse_columns_in_another_order(tmp_path):
+    X = pytest.importorskip("pandas").DataFrame(np.eye(3) + 1, columns=[*"abc"])
+    index, search = FeatureIndex(MinMax()).fit(X), sm.SimilaritySearch(FeatureIndex(MinMax()), "kernel").fit(X)
+    sm.save(index, tmp_path / "index.similia")
+    folder = SearchFolder.open(search.save(tmp_path / "search"))
+    for one in (index, pickle.loads(pickle.dumps(index)), sm.load(tmp_path / "index.similia"), search, folder.load()):
+        assert one.n_features_in_ == 3
+        assert one.kneighbors(X, 1, return_distance=False).ravel().tolist() == [0, 1, 2]
+        for call in (partial(one.kneighbors, n_neighbors=1), one.add):
+            with pytest.raises(ValueError, match=r"^X has the columns to which .* was fitted, but in another"):
+                call(X[[*"cba"]])
+    with pytest.raises(ValueError, match="but in another order"):
+        folder.add(X[[*"cba"]])
+    assert folder.add(X).tolist() == [3, 4, 5]
+    assert not hasattr(index.fit(np.eye(2)), "feature_names_in_")
+    assert not hasattr(FeatureIndex(Spectrum(2)).fit(["abc"]), "n_features_in_")
 
 
 def test_a_damaged_state_is_refused():

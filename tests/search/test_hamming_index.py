@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -477,6 +478,32 @@ def test_bad_input_is_one_sentence_and_changes_nothing(call, sentence):
         call()
     assert FITTED.ids.tolist() == [4, 5, 6]
     np.testing.assert_array_equal(FITTED.reconstruct(), random_codes(3, 16))
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"kind": "IVF"}, "kind must be one of 'exact', 'ivf', 'multihash', got 'IVF'"),
+        ({"metric": "cosine"}, "metric must be 'hamming' or 'jaccard', got 'cosine'"),
+        ({"metric": "jaccard", "kind": "ivf"}, "use kind='exact'"),
+        ({"kind": "ivf", "n_probes": 0}, "n_probes must be an integer >= 1"),
+        ({"kind": "multihash", "n_hashes": 0}, "n_hashes must be an integer >= 1"),
+    ],
+)
+def test_parameters_that_were_changed_after_fit_are_checked(changed, sentence):
+    codes = random_codes(3, 8)
+    index = HammingIndex(8).fit(codes).set_params(**changed)
+    for call in (partial(index.radius_neighbors, radius=8), partial(index.kneighbors, n_neighbors=2)):
+        with pytest.raises(ValueError, match=sentence):
+            call(codes)
+
+
+def test_a_search_draws_nothing_from_the_random_state():
+    random, codes = np.random.RandomState(0), random_codes(3, 8)
+    index = HammingIndex(8, random_state=random).fit(codes)
+    before = random.get_state()[2]
+    index.kneighbors(codes, 1)
+    assert random.get_state()[2] == before
 
 
 def test_ids_cannot_be_counted_beyond_the_last():

@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import similia as sm
 from naive import similarities as naive
 from similia.core.estimators import twin_of
 from similia.distances import DTW, FromFunction, Levenshtein
-from similia.kernels import RBF, Cosine, Spectrum, WeisfeilerLehman
+from similia.kernels import RBF, Cosine, MinMax, Spectrum, WeisfeilerLehman
 from similia.objects import StringBatch, as_graphs, as_series, as_strings
 from similia.pipelines import as_metric, metric_of
 from similia.search import _queries, similarity_search
@@ -615,6 +616,49 @@ def test_the_automatic_choice_is_the_same_in_each_run(compared):
     assert one.trials_ == other.trials_
     for found, again in zip(one.kneighbors(X, 5), other.kneighbors(X, 5), strict=True):
         np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize("rerank", [None, Cosine()])
+def test_an_encoder_finds_the_columns_of_a_data_frame_by_their_names(rerank, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=[*"abc"])
+    some = ColumnTransformer([("some", StandardScaler(), ["a", "b"])])
+    search = sm.SimilaritySearch(make_pipeline(some, sm.SignRandomProjection(256, random_state=0)), rerank).fit(X)
+    assert search.feature_names_in_.tolist() == [*"abc"]
+    for queries in (X, X[:1]):
+        np.testing.assert_array_equal(search.kneighbors(queries, 1)[1][:, 0], np.arange(len(queries)))
+    turned = X[[*"cba"]]
+    if rerank is None:  # only the encoder reads them
+        np.testing.assert_array_equal(search.kneighbors(turned, 1)[1][:, 0], np.arange(30))
+        return
+    folder = sm.search.SearchFolder.open(search.save(tmp_path / "f"))
+    for call in (search.kneighbors, search.add, folder.add, folder.load().kneighbors):
+        for queries in (turned, turned[:1]):
+            with pytest.raises(ValueError, match=r"^X has the columns to which SimilaritySearch was fitted, but in"):
+                call(queries)
+    assert len(search.fit(turned)) == 30
+
+
+@pytest.mark.parametrize(
+    ("encoder", "rerank"),
+    [
+        (sm.SignRandomProjection(64), None),
+        (sm.SignRandomProjection(64), RBF(1.0)),
+        (make_pipeline(sm.Nystroem(RBF(1.0), 4), sm.SignRandomProjection(64)), "projected"),
+        (sm.search.VectorIndex(), None),
+        (sm.search.VectorIndex(), Cosine()),
+        (sm.search.FeatureIndex(MinMax()), None),
+        (sm.search.FeatureIndex(MinMax()), "kernel"),
+    ],
+)
+def test_no_objects_are_within_a_radius_if_all_were_removed(encoder, rerank):
+    X = np.random.default_rng(0).random((8, 3))
+    search = sm.SimilaritySearch(encoder, rerank).fit(X).remove(range(8))
+    for n in (1, 2):
+        for found in search.radius_neighbors(X[:n], 9.0):
+            assert [len(one) for one in found] == [0] * n
+    found = search.add(X).radius_neighbors(X[:1], 64.0, return_distance=False)[0]
+    assert sorted(found.tolist()) == [*range(8, 16)]
 
 
 @pytest.mark.parametrize("output", ["default", "pandas"])

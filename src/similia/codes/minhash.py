@@ -120,8 +120,8 @@ class MinHash(ComparesObjects, Transformer):
     TypeError
         If `kernel` has no explicit features.
     ValueError
-        In `fit`, if a parameter is out of range. In `fit` and `transform`, if a feature is negative, NaN or above
-        1e150. In `transform`, if an object has more than 2**26 elements (see `scale_`).
+        In `fit` and `transform`, if a parameter is out of range, or if a feature is negative, NaN or above 1e150. In
+        `transform`, if an object has more than 2**26 elements (see `scale_`).
 
     Notes
     -----
@@ -195,22 +195,11 @@ class MinHash(ComparesObjects, Transformer):
 
         These objects are evenly spaced in `X`. `scale_` multiplies features before they are rounded to counts.
         """
-        n_hashes, bits = check_positive_int(self.n_hashes, "n_hashes"), check_positive_int(self.bits, "bits")
-        if bits > 8:
-            raise BadParameter("bits", "an integer from 1 to 8", str(bits))
-        if self.output not in ("bits", "onehot"):
-            raise BadParameter("output", "'bits' (packed codes) or 'onehot' (a sparse matrix)", repr(self.output))
-        if self.output == "bits" and n_hashes * bits % 8:
-            step = 8 // math.gcd(bits, 8)
-            remedy = f"use n_hashes={-(-n_hashes // step) * step}"
-            raise BadParameter("n_hashes * bits", "a multiple of 8 (packed into bytes)", f"{n_hashes * bits}", remedy)
-        if self.output == "onehot" and n_hashes << bits > 2**31 - 1:
-            expected = f"below {2**31 >> bits}, as the output has n_hashes * 2**bits columns"
-            raise BadParameter("n_hashes", expected, str(n_hashes))
+        self._check_parameters()
         self.kernel_ = detached(decided(Intersection(self.kernel), X))
         few = _some(read_objects(self, self.kernel_, _some(X) if isinstance(X, Distributed) else X, reset=True))
         self.compared_ = compared(self.kernel_, few)
-        self.scale_ = _scale(self.kernel_.counted(few), n_hashes)
+        self.scale_ = _scale(self.kernel_.counted(few), int(self.n_hashes))
         self.seed_ = int(generator(self.random_state).integers(2**63))
         return self
 
@@ -222,6 +211,7 @@ class MinHash(ComparesObjects, Transformer):
         shape (n, n_hashes * 2**bits).
         """
         objects = self._read(X)
+        self._check_parameters()
         n, onehot = n_objects(objects), self.output == "onehot"
         out = np.empty((n, self.n_hashes), np.int32) if onehot else np.empty((n, self._n_features_out), np.uint8)
         step = rows_per_block(2 * self.bits * self.n_hashes + _BYTES, at_most=_BLOCK)
@@ -278,6 +268,20 @@ class MinHash(ComparesObjects, Transformer):
 
         in_threads(fill, range(0, n, step))
         return keys, hashes
+
+    def _check_parameters(self) -> None:
+        n_hashes, bits = check_positive_int(self.n_hashes, "n_hashes"), check_positive_int(self.bits, "bits")
+        if bits > 8:
+            raise BadParameter("bits", "an integer from 1 to 8", str(bits))
+        if self.output not in ("bits", "onehot"):
+            raise BadParameter("output", "'bits' (packed codes) or 'onehot' (a sparse matrix)", repr(self.output))
+        if self.output == "bits" and n_hashes * bits % 8:
+            step = 8 // math.gcd(bits, 8)
+            remedy = f"use n_hashes={-(-n_hashes // step) * step}"
+            raise BadParameter("n_hashes * bits", "a multiple of 8 (packed into bytes)", f"{n_hashes * bits}", remedy)
+        if self.output == "onehot" and n_hashes << bits > 2**31 - 1:
+            expected = f"below {2**31 >> bits}, as the output has n_hashes * 2**bits columns"
+            raise BadParameter("n_hashes", expected, str(n_hashes))
 
     def _read(self, X: Any) -> Any:
         """Return objects in the layout of the kernel; raise unless they are like the training objects."""

@@ -27,7 +27,7 @@ from similia.core.estimators import Transformer
 from similia.core.hashing import digest_of
 from similia.core.jit import njit, read_only
 from similia.core.products import chosen_products, multiply_chosen
-from similia.core.validation import check_codes, part_from
+from similia.core.validation import check_codes, is_table, part_from
 from similia.objects import n_objects, take
 from similia.objects.sequences import Batch, StringBatch, at_least_one, fullest
 from similia.pipelines import Pipeline, function_of, transformed, transformed_in_two
@@ -51,10 +51,12 @@ def parsed(first: Any, metric: Metric | None, X: Any) -> tuple[Any, Any]:
 
     Strings, and objects for the kernel or distance of the encoder itself, are read once. Others are read twice: of two
     batches of one kind, both get the one with more attributes, and a function of the user gets objects as they are.
+    The encoder sees a data frame itself, for the names of its columns, unless its only column holds the objects.
     """
     if first is None or hasattr(X, "columns"):
         objects = X if metric is None else metric.as_objects(X)
-        return X if isinstance(objects, Batch) and not isinstance(objects, StringBatch) else objects, objects
+        entire = isinstance(objects, Batch) or (hasattr(X, "columns") and is_table(objects))
+        return X if entire and not isinstance(objects, StringBatch) else objects, objects
     batch = as_objects(first, X)
     batch = batch if isinstance(batch, Batch) else X
     if metric is None:
@@ -257,6 +259,7 @@ class OneQuery:
 
     def nearest(self, search: SimilaritySearch, X: Any, k: int) -> tuple[Floats, Floats | None, Index]:
         """Return what ``search._nearest`` returns, for a collection of one object."""
+        search._check_columns(X, self.metric)
         X, objects = parsed(self.first, self.metric, X)
         codes, vectors = self._encoded(X, search._projected) or search._encode(X)
         if search.rerank is None:

@@ -30,14 +30,14 @@ from sklearn.base import BaseEstimator, clone
 from similia.core.config import exclusively, lock_of, run_in_ranges
 from similia.core.estimators import all_at_once, check_fitted, detached, is_lazy, twin_of
 from similia.core.jit import njit
-from similia.core.state import Check, Sizes, array, count, optional, state
-from similia.core.validation import BadType, BadValue, Ids, check_ids, check_positive_int, check_radius, count_on
+from similia.core.state import Check, Sizes, array, count, state
+from similia.core.validation import BadType, Ids, check_ids, check_positive_int, check_radius, count_on
 from similia.kernels import Intersection, MinMax, Normalized, Sum
 from similia.kernels.counts import Counts, FeatureKernel, check_alike, number_ids
 from similia.objects.sequences import at_least_one, offsets_of, segments
 from similia.search.answers import ragged, within_radius
 from similia.search.scan import best, replace_last
-from similia.similarity import check_kernel, compared, decided, diagonal
+from similia.similarity import check_kernel, compared, decided, diagonal, read_objects
 
 MINMAX, COSINE, PLAIN = 0, 1, 2  # how a sum of minima or products becomes a kernel value
 _BLOCK, _CHUNK = 2**13, 64  # rows in a block, whose sums fit the cache, and rows whose greatest sum is tested first
@@ -391,7 +391,10 @@ def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:
     return np.where(single < values, np.nextafter(single, np.float32(np.inf)), single)
 
 
-@state(kernel="kernel", kernel_="kernel", compared_="texts", width_=optional(count()), next_id_=count())
+@state(
+    may_lack=["n_features_in_"], kernel="kernel", kernel_="kernel", compared_="texts", next_id_=count(),
+    n_features_in_=count(least=1),
+)  # fmt: skip
 class FeatureIndex(BaseEstimator):
     r"""Find the nearest objects exactly, with an inverted index of the features of a kernel, such as substrings.
 
@@ -418,6 +421,10 @@ class FeatureIndex(BaseEstimator):
         Copy of `kernel` made by `fit`. Settings that depend on the objects have the values that `fit` chose.
     ids : ndarray of int64, shape (n,)
         Ids of the objects, in the order they were added.
+    n_features_in_ : int
+        Number of columns; set only for tables of numbers.
+    feature_names_in_ : ndarray of str
+        Names of the columns; set only for data frames of numbers whose column names are all strings.
 
     See Also
     --------
@@ -598,9 +605,7 @@ class FeatureIndex(BaseEstimator):
             raise BadType(None, "is a Dask collection", "objects in memory", "call X.compute(), or take a sample")
         self.kernel_ = detached(decided(self.kernel, X))
         self._read()
-        objects = self._features_of.as_objects(X)
-        self.compared_ = compared(self.kernel_, objects)
-        self.width_ = int(objects.shape[1]) if self._features_of.kernel is None else None
+        self.compared_ = compared(self.kernel_, read_objects(self, self._features_of, X, reset=True))
         self._segments, self._ids, self.next_id_ = [], np.empty(0, np.int64), 0
         return self
 
@@ -654,10 +659,8 @@ class FeatureIndex(BaseEstimator):
         """Return the features of objects."""
         check_fitted(self, "kernel_")
         at_least_one(X)
-        objects = self._features_of.as_objects(X)
+        objects = read_objects(self, self._features_of, X, reset=False)
         check_alike(self.kernel_, compared(self.kernel_, objects), self.compared_, "X", "the objects of the index")
-        if self.width_ is not None and objects.shape[1] != self.width_:
-            raise BadValue(None, f"has {objects.shape[1]} columns", f"{self.width_}, as the objects of the index have")
         counts: Counts = self._features_of.counted(objects)
         kernel = self._features_of.kernel
         return counts if self._least or not _normalises(kernel) else _completed(counts, diagonal(kernel, objects))

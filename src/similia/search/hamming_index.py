@@ -502,6 +502,11 @@ class HammingIndex(BaseEstimator):
             self._rows.next_id = max(self._rows.next_id, int(next_id))
 
     def _check_parameters(self) -> None:
+        self._check_settings()
+        generator(self.random_state)
+
+    def _check_settings(self) -> None:
+        """Raise if a parameter that a search reads is invalid; it may have changed since `fit`."""
         check_n_bits(self.n_bits)
         if self.kind not in _KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {self.kind!r}")
@@ -515,7 +520,6 @@ class HammingIndex(BaseEstimator):
         check_positive_int(self.n_hashes, "n_hashes")
         if self.kind == "multihash" and self.n_hashes > self.n_bits:
             raise ValueError(f"n_hashes={self.n_hashes} is more than n_bits={self.n_bits}: each hash needs a bit")
-        generator(self.random_state)
 
     def _check_fitted(self, n: int = 0) -> None:
         if not self.__sklearn_is_fitted__() or len(self) < n:
@@ -526,6 +530,7 @@ class HammingIndex(BaseEstimator):
 
     def _check_queries(self, codes: Any) -> Codes:
         self._check_fitted(1)
+        self._check_settings()
         return check_codes(codes, n_bits=self.n_bits)
 
 

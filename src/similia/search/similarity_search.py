@@ -21,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from similia.core.config import exclusively, rows_per_block
-from similia.core.estimators import all_at_once, check_fitted, is_lazy, present, twin_of
+from similia.core.estimators import all_at_once, check_columns, check_fitted, is_lazy, present, twin_of
 from similia.core.state import Sizes, array, made, objects, optional, state
 from similia.core.validation import BadType, as_ids, check_encoder, check_ids, check_positive_int, check_radius
 from similia.objects import concatenate, n_objects, take
@@ -175,7 +175,7 @@ class SimilaritySearch(BaseEstimator):
             remedy = "encode it with encoder.fit(X).transform(X), and search the codes with similia.scale.ShardedIndex"
             raise BadType(None, "is a Dask collection", "objects in memory", remedy)
         at_least_one(X)
-        X, objects = self._parsed(X)
+        X, objects = parsed(function_of(self.encoder)[0], metric, X)
         if metric is not None:
             check_direction(metric.function, metric.is_kernel, objects, "rerank")
         if self._automatic:
@@ -313,14 +313,17 @@ class SimilaritySearch(BaseEstimator):
         Returns
         -------
         distances, ids : object arrays of shape (q,)
-            One array for each query, ordered as in `kneighbors`. With `return_similarity`, similarities replace
-            distances; with neither option, only `ids` is returned.
+            One array for each query, ordered as in `kneighbors`; all are empty if the search has no objects. With
+            `return_similarity`, similarities replace distances; with neither option, only `ids` is returned.
         """
         now = present(self)
         plan, metric = now._held_plan(), now._check_ready(return_similarity)
         check_radius(radius)
 
         def within(block: Any) -> tuple[Any, Any]:
+            if not len(now.ids_):
+                n = n_objects(block)
+                return ragged([np.empty(0)] * n), ragged([np.empty(0, np.int64)] * n)
             if now.rerank is None:
                 return now.index_.radius_neighbors(now._encode(block)[0], radius)
             distances, similarities, ids = now._nearest(block, min(now.n_candidates, len(now.ids_)), metric, plan)
@@ -506,8 +509,15 @@ class SimilaritySearch(BaseEstimator):
             )
         return k
 
+    def _check_columns(self, X: Any, metric: Metric | None) -> None:
+        """Raise if `metric` would compare a data frame with a table of other columns, or in another order."""
+        if metric is not None and hasattr(X, "columns") and hasattr(self, "feature_names_in_"):
+            check_columns(self, X, reset=False)
+
     def _parsed(self, X: Any) -> tuple[Any, Any]:
-        return parsed(function_of(self.encoder)[0], self._metric(), X)
+        metric = self._metric()
+        self._check_columns(X, metric)
+        return parsed(function_of(self.encoder)[0], metric, X)
 
     @exclusively
     @all_at_once
