@@ -217,8 +217,12 @@ def test_a_fitted_model_keeps_its_kernel_when_parameters_of_the_given_one_change
     model.fit(take(X, np.arange(9)), Y[:9])
     before = answers(model, X)
     for function in [*given, *comparisons(model)]:
-        plain = [key for key, value in function.get_params(deep=False).items() if not hasattr(value, "get_params")]
-        function.set_params(**dict.fromkeys(plain, "changed"))
+        plain = {
+            key: value for key, value in function.get_params(deep=False).items() if not hasattr(value, "get_params")
+        }
+        function.set_params(
+            **{key: not value if isinstance(value, bool) else "changed" for key, value in plain.items()}
+        )
     after = answers(model, X)
     assert before.keys() == after.keys() != set()
     for method, values in before.items():
