@@ -107,9 +107,10 @@ class Nystroem(ComparesObjects, Transformer):
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest eigenvalue are dropped. By default, `rcond` is n_landmarks times
         the machine precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return
-        float64, but are only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a
-        `similia.kernels.Sum` with a part in float32. For these kernels, the default uses the machine precision of
-        float32. If a function of your own computes in float32 but returns float64, set a larger `rcond`.
+        float64, but are only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors, or a
+        `similia.kernels.Sum` or `similia.kernels.MeanMap` of a kernel in float32. For these kernels, the default uses
+        the machine precision of float32. If a function of your own computes in float32 but returns float64, set a
+        larger `rcond`.
 
     Attributes
     ----------
