@@ -19,6 +19,7 @@ KINDS = {
     "strings of one length": [word[:4] for word in WORDS],
     "graphs": sm.objects.as_graphs([A + A.T for A in GRAPHS]),
     "series": sm.objects.as_series([*WALKS]),
+    "series of rare events": sm.objects.as_series([*(RNG.random((24, 30)) < 0.1) * 1.0]),
     "sets": sm.objects.as_sets([*WALKS]),
     "vectors": TABLE,
     "one column": TABLE[:, :1],
