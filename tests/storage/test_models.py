@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -169,6 +170,15 @@ def test_a_model_that_holds_a_frame_is_refused_in_our_words(tmp_path):
     with pytest.raises(ValueError, match=words):
         sm.save(model, tmp_path / "m.similia")
     assert not list(tmp_path.iterdir())
+
+
+def test_graphs_of_networkx_in_a_parameter_come_with_a_way_out(tmp_path):
+    graphs = [nx.path_graph(4), nx.cycle_graph(5)]
+    with pytest.raises(ValueError, match=r"such as networkx graphs; give similia\.objects\.as_graphs\(graphs\) in"):
+        sm.save(sm.D2KE(sm.distances.MMD(3, 20), objects=graphs).fit(graphs), tmp_path / "m.similia")
+    model = sm.D2KE(sm.distances.MMD(3, 20), objects=sm.objects.as_graphs(graphs)).fit(graphs)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded.transform(graphs), model.transform(graphs))
 
 
 def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):

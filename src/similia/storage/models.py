@@ -154,6 +154,11 @@ def _dumped(content: Any) -> bytes:
             "the model holds an object that a file cannot contain, such as a data frame; fit to X.to_numpy(), or "
             + _TRUSTING
         ) from error
+    except RecursionError as error:
+        raise ValueError(
+            "the model holds objects that are nested too deeply for a file, such as networkx graphs; give "
+            f"similia.objects.as_graphs(graphs) in their place, or {_TRUSTING}"
+        ) from error
     return canonical(data, similia=__version__, version=_VERSION)
 
 
