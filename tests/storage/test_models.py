@@ -206,6 +206,20 @@ def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
             sm.save(case.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]), tmp_path / "m.similia")
 
 
+@pytest.mark.parametrize("landmarks", [range(3), pd.Series([0, 2]), [range(2), range(2, 4)]], ids=str)
+def test_landmarks_of_other_types_come_with_a_way_out(landmarks, tmp_path):
+    model = sm.Nystroem(sm.kernels.Spectrum(k=1), landmarks=landmarks).fit(["ab", "b", "dc", "d"])
+    with pytest.raises(ValueError, match=r"; give a list or numpy array in its place, such as landmarks=np\.asarray"):
+        sm.save(model, tmp_path / "m.similia")
+
+
+def test_a_folder_of_a_cache_comes_with_a_way_out(tmp_path):
+    model = sm.D2KE(sm.distances.Levenshtein(), 2, memory=tmp_path, random_state=0).fit(["ab", "b", "dc"])
+    with pytest.raises(ValueError, match=r"; set memory=None first$"):
+        sm.save(model, tmp_path / "m.similia")
+    sm.save(model.set_params(memory=None), tmp_path / "m.similia")
+
+
 VECTORS = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
 CLASSES = np.array(["a", "b", "c"])[np.arange(60) % 3]
 TREES = [

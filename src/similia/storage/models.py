@@ -176,6 +176,10 @@ def _way_out(held: list[str]) -> str:
     """Return advice for a user whose model has these classes and functions, which `save` refuses."""
     if any(name.startswith(("sklearn.model_selection.", "sklearn.metrics._scorer.")) for name in held):
         return "save search.best_estimator_ instead of the search"
+    if any(name.startswith("pathlib.") for name in held):
+        return "set memory=None first"
+    if all(name.startswith(("builtins.range", "builtins.object", "pandas.", "pyarrow.")) for name in held):
+        return f"give a list or numpy array in its place, such as landmarks=np.asarray(landmarks), or {_TRUSTING}"
     if all(name.startswith("sklearn.") for name in held):
         return f"use another learner, such as LinearSVC, or {_TRUSTING}"
     return (
