@@ -440,6 +440,13 @@ def test_keys_that_are_flags_come_back(yes, tmp_path):
     assert sm.load(sm.save(model, tmp_path / "m.similia")).class_weight == {True: 5.0, False: 1.0}
 
 
+@pytest.mark.parametrize("weights", [{1: 2.0, "1": 1.0}, {True: 2.0, "true": 1.0}])
+def test_keys_that_are_the_same_as_text_are_refused(weights, tmp_path):
+    with pytest.raises(ValueError, match=r"keys that are the same as text, .* among .(1|true).; rename one"):
+        sm.save(LogisticRegression(class_weight=weights), tmp_path / "m.similia")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_is_not_saved_over_a_folder(tmp_path):
     with pytest.raises(ValueError, match=r"is a folder, but save writes one file; .* with search\.save\(folder\)"):
         sm.save(sm.kernels.Spectrum(k=2), tmp_path)

@@ -35,7 +35,7 @@ import numpy as np
 
 from similia._version import __version__
 from similia.core.config import settings
-from similia.core.text import short
+from similia.core.text import listed, short
 from similia.core.validation import BadFile, read_header
 from similia.storage.disk import check_folder, write_atomically
 from similia.storage.states import (
@@ -289,6 +289,11 @@ def canonical(data: bytes, **facts: str | int) -> bytes:
             return {key: renumbered(item) for key, item in value.items()} if isinstance(value, dict) else value
         node = dict(value)
         number = node.pop("__id__", None)
+        if node["__loader__"] == "DictNode" and len(node["content"]) < len(node["key_types"]["content"]):
+            raise ValueError(
+                "the model holds a dict with keys that are the same as text, such as 1 and '1', among "
+                f"{listed([*node['content']])}; rename one of them"
+            )
         if node["__loader__"] == "ObjectNode":
             node["__module__"], node["__class__"] = _public(node["__module__"], node["__class__"])
         if node["__module__"] == "_loss":  # what older scikit-learn calls the module of its compiled losses
