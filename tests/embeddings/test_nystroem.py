@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 import similia as sm
 from naive import similarities as naive
 from samples.nystroem import SINGLE, STRATEGIES, normal, relative_error
-from similia.kernels import Cosine, Normalized, Product, Sum
+from similia.kernels import Cosine, MeanMap, Normalized, Product, Sum
 
 
 class RBF(BaseEstimator):
@@ -127,6 +127,15 @@ def test_rounding_in_float32_is_not_rank_though_values_are_float64(kernel, landm
     nystroem = sm.Nystroem(kernel, 200, landmarks, spectrum="raise", random_state=0).fit(X)
     assert nystroem.rank_ == 10
     assert relative_error(kernel(X.astype(np.float64)), nystroem.transform(X)) < 1e-5
+
+
+@pytest.mark.parametrize("ground", [Cosine("projection"), linear_kernel], ids=["Cosine", "function"])
+@pytest.mark.parametrize("n_first", [0, 6])
+def test_rounding_in_float32_of_points_is_not_rank(ground, n_first):
+    X = [*normal(360, 3).astype(np.float32).reshape(60, 6, 3)]
+    X[0] = X[0][:n_first]
+    for kernel in (MeanMap(ground), Normalized(MeanMap(ground))):
+        assert sm.Nystroem(kernel, 60, spectrum="raise", random_state=0).fit(X).rank_ == 3
 
 
 def test_rcond_sets_the_rank():

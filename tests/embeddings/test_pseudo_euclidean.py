@@ -157,6 +157,13 @@ def test_precomputed_is_the_same():
     np.testing.assert_array_equal(given_.landmarks_, called.landmark_indices_)
 
 
+def test_precomputed_comes_back_from_a_file(tmp_path):
+    embedding = PseudoEuclidean("precomputed", 5, n_landmarks=12, random_state=0).fit(manhattan(points(30)))
+    loaded = sm.load(sm.save(embedding, tmp_path / "m.similia"))
+    columns = manhattan(points(6, seed=1), points(30))
+    np.testing.assert_array_equal(loaded.transform(columns), embedding.transform(columns))
+
+
 def test_transductive_sees_the_test_objects_and_inductive_does_not():
     X, T = points(20), points(9, seed=1)
     train, test = PseudoEuclidean.transductive(manhattan, X, T, n_components=None)

@@ -187,8 +187,10 @@ def test_suggested_bandwidth():
     assert suggest_bandwidth(many) == pytest.approx(9.54, rel=0.08)
     assert suggest_bandwidth(many, n_points=2000) == pytest.approx(9.54, rel=0.05)
     assert suggest_bandwidth(many) == suggest_bandwidth(many, random_state=0) != suggest_bandwidth(many, random_state=1)
+    rare = [np.eye(16)[3] * 5, np.zeros(16)]  # most pairs of points are equal, the others differ by 5
+    assert suggest_bandwidth(rare) == pytest.approx(5 * 4)
     for constant in ([[1.0, 1.0, 1.0]], [[2.0]]):
-        with pytest.raises(ValueError, match="the median distance of time points is 0"):
+        with pytest.raises(ValueError, match="all distances of time points are 0"):
             suggest_bandwidth(constant)
 
 

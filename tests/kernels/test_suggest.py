@@ -19,6 +19,7 @@ KINDS = {
     "strings of one length": [word[:4] for word in WORDS],
     "graphs": sm.objects.as_graphs([A + A.T for A in GRAPHS]),
     "series": sm.objects.as_series([*WALKS]),
+    "series of rare events": sm.objects.as_series([*(RNG.random((24, 30)) < 0.1) * 1.0]),
     "sets": sm.objects.as_sets([*WALKS]),
     "vectors": TABLE,
     "one column": TABLE[:, :1],
@@ -52,3 +53,8 @@ def test_large_graphs_are_not_compared_by_shortest_paths():
 def test_other_objects_are_refused(X):
     with pytest.raises(TypeError, match="expected a string, or objects in a batch, or a matrix of numbers"):
         suggest_kernels(X)
+
+
+def test_a_sparse_column_is_refused():
+    with pytest.raises(ValueError, match=r"sparse matrix of shape \(24, 1\), expected a dense array; call \.toarray"):
+        suggest_kernels(KINDS["sparse"][:, :1])

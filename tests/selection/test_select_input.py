@@ -184,6 +184,7 @@ def test_series_of_one_length_become_vectors_and_others_are_refused():
     X = sm.objects.as_series([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]])
     flat = SeriesVectors().fit(X)
     assert flat.transform(X).tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    assert not np.shares_memory(flat.transform(X), X.values)  # a later step may change its input in place
     assert (flat.length_, flat.n_channels_) == (2, 2)
     with pytest.raises(ValueError, match=r"X\[1\] has 1 time point and 1 channel, expected 2 and 1"):
         SeriesVectors().fit([np.zeros(2), np.zeros(1)])

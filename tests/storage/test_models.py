@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -171,6 +172,15 @@ def test_a_model_that_holds_a_frame_is_refused_in_our_words(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_graphs_of_networkx_in_a_parameter_come_with_a_way_out(tmp_path):
+    graphs = [nx.path_graph(4), nx.cycle_graph(5)]
+    with pytest.raises(ValueError, match=r"such as networkx graphs; give similia\.objects\.as_graphs\(graphs\) in"):
+        sm.save(sm.D2KE(sm.distances.MMD(3, 20), objects=graphs).fit(graphs), tmp_path / "m.similia")
+    model = sm.D2KE(sm.distances.MMD(3, 20), objects=sm.objects.as_graphs(graphs)).fit(graphs)
+    loaded = sm.load(sm.save(model, tmp_path / "m.similia"))
+    np.testing.assert_array_equal(loaded.transform(graphs), model.transform(graphs))
+
+
 def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
     def unlike(x, y):
         return float(len(set(x) ^ set(y)))
@@ -194,6 +204,20 @@ def test_what_cannot_be_saved_comes_with_a_way_out(tmp_path):
     ]:
         with pytest.raises(ValueError, match=words):
             sm.save(case.fit(["ab", "b", "dc", "d"], [0, 0, 1, 1]), tmp_path / "m.similia")
+
+
+@pytest.mark.parametrize("landmarks", [range(3), pd.Series([0, 2]), [range(2), range(2, 4)]], ids=str)
+def test_landmarks_of_other_types_come_with_a_way_out(landmarks, tmp_path):
+    model = sm.Nystroem(sm.kernels.Spectrum(k=1), landmarks=landmarks).fit(["ab", "b", "dc", "d"])
+    with pytest.raises(ValueError, match=r"; give a list or numpy array in its place, such as landmarks=np\.asarray"):
+        sm.save(model, tmp_path / "m.similia")
+
+
+def test_a_folder_of_a_cache_comes_with_a_way_out(tmp_path):
+    model = sm.D2KE(sm.distances.Levenshtein(), 2, memory=tmp_path, random_state=0).fit(["ab", "b", "dc"])
+    with pytest.raises(ValueError, match=r"; set memory=None first$"):
+        sm.save(model, tmp_path / "m.similia")
+    sm.save(model.set_params(memory=None), tmp_path / "m.similia")
 
 
 VECTORS = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
@@ -414,6 +438,13 @@ def test_a_crafted_file_cannot_name_a_function(tmp_path):
 def test_keys_that_are_flags_come_back(yes, tmp_path):
     model = LogisticRegression(class_weight={yes: 5.0, not yes: 1.0})
     assert sm.load(sm.save(model, tmp_path / "m.similia")).class_weight == {True: 5.0, False: 1.0}
+
+
+@pytest.mark.parametrize("weights", [{1: 2.0, "1": 1.0}, {True: 2.0, "true": 1.0}])
+def test_keys_that_are_the_same_as_text_are_refused(weights, tmp_path):
+    with pytest.raises(ValueError, match=r"keys that are the same as text, .* among .(1|true).; rename one"):
+        sm.save(LogisticRegression(class_weight=weights), tmp_path / "m.similia")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_is_not_saved_over_a_folder(tmp_path):

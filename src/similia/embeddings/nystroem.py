@@ -84,7 +84,8 @@ class Nystroem(ComparesObjects, Transformer):
         ``sklearn.metrics.pairwise``, ``similia.pairwise(f)`` or a function of your own. Each call passes both X and Y.
         With ``"precomputed"``, X is a matrix of kernel values: `fit` takes the (n, n) matrix of the training objects;
         `transform` takes the similarities of new objects to all training objects, (m, n), or to the landmarks only,
-        (m, n_landmarks). If `landmarks` is one array of indices, `fit` also accepts the columns of the landmarks alone,
+        (m, n_landmarks), in the order of `landmark_indices_`; n columns are always those of all training objects, in
+        their order. If `landmarks` is one array of indices, `fit` also accepts the columns of the landmarks alone,
         an (n, n_landmarks) matrix. Cross-validation slices a square matrix correctly, and refuses a matrix that is not
         square.
     n_components : int or "auto", default=300
@@ -106,9 +107,10 @@ class Nystroem(ComparesObjects, Transformer):
     rcond : float, optional
         Eigenvalues below ``rcond`` times the largest eigenvalue are dropped. By default, `rcond` is n_landmarks times
         the machine precision of the dtype of the kernel values, float32 or float64. Some kernels of similia return
-        float64, but are only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors or a
-        `similia.kernels.Sum` with a part in float32. For these kernels, the default uses the machine precision of
-        float32. If a function of your own computes in float32 but returns float64, set a larger `rcond`.
+        float64, but are only as precise as float32, such as `similia.kernels.Cosine` of float32 vectors, or a
+        `similia.kernels.Sum` or `similia.kernels.MeanMap` of a kernel in float32. For these kernels, the default uses
+        the machine precision of float32. If a function of your own computes in float32 but returns float64, set a
+        larger `rcond`.
 
     Attributes
     ----------
@@ -210,6 +212,8 @@ class Nystroem(ComparesObjects, Transformer):
             if y is not None and n_objects(y) != gram.n:
                 raise ValueError(f"y has {n_objects(y)} labels for {gram.n} objects; give one label per object")
             experts = self._choose(gram, kernel, rng)
+            if precomputed and len(experts) == 1 and len(experts[0]) == gram.n:  # both readings of n columns are one
+                experts[0].sort()
             fitted = list(map(partial(self._decompose, gram), experts))
             weights = np.ones(1)
             if len(experts) > 1:

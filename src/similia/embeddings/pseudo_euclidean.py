@@ -39,7 +39,7 @@ _SMALLEST, _LARGEST = 1e-140, np.float64(1e150)  # range of distances whose squa
 
 
 @state(
-    distance="comparison", distance_="comparison", landmarks_=objects("s"), landmark_indices_=array("i8", "s"),
+    distance="kernel", distance_="kernel", landmarks_=objects("s"), landmark_indices_=array("i8", "s"),
     mean_=array("f8", "s"), components_=array("f8", "s", "r"), rank_=count("r"), _n_features_out=count("r"),
     eigenvalues_=array("f8", "r"), _n_train=count(),
 )  # fmt: skip

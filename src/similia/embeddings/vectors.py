@@ -134,7 +134,7 @@ class SeriesVectors(Transformer):
         check_fitted(self)
         batch = as_series(X)
         self._check(batch)
-        return batch.values.reshape(len(batch), -1)
+        return batch.values.reshape(len(batch), -1).copy()
 
     def _check(self, batch: SeriesBatch) -> None:
         other = batch.lengths != self.length_

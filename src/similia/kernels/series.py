@@ -137,7 +137,8 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     X : sequence of series
     n_points : int, default=1000
         Maximum number of time points to compare. If all series together have more, a random subset of this size is
-        compared. The median is taken over the Euclidean distances between the values of all pairs of these points.
+        compared. The median is taken over the Euclidean distances between the values of all pairs of these points; if
+        it is 0, over the positive distances.
     random_state : int, numpy Generator or None, default=0
         Seed or generator for drawing the time points.
 
@@ -164,11 +165,9 @@ def suggest_bandwidth(X: Any, n_points: int = 1000, random_state: RandomState = 
     exponent = np.frexp(np.abs(points).max())[1]  # squares of scaled points are neither 0 nor infinite
     with np.errstate(under="ignore"):
         distances = pdist(np.ldexp(points, -exponent))
-    median = float(np.median(distances)) if len(distances) else 0.0
-    if median == 0:
-        raise ValueError(
-            "the median distance of time points is 0, expected series that vary; choose the bandwidth yourself"
-        )
+    if not distances.any():
+        raise ValueError("all distances of time points are 0, expected series that vary; choose the bandwidth yourself")
+    median = np.median(distances) or np.median(distances[distances > 0])
     bandwidth = float(np.ldexp(median * np.sqrt(np.median(series.lengths)), exponent))
     if not 0 < bandwidth < np.inf:
         raise ValueError(f"the bandwidth would be {bandwidth}, expected a positive float64; scale the series")

@@ -51,6 +51,8 @@ def suggest_kernels(X: Any) -> list[Kernel]:
     ------
     TypeError
         If `X` is of another type.
+    ValueError
+        If `X` is a sparse matrix of one column, or a batch of series that do not vary.
 
     Examples
     --------
@@ -61,7 +63,8 @@ def suggest_kernels(X: Any) -> list[Kernel]:
     X = objects_in(X)
     at_least_one(X)
     if is_frame(X) or sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"):
-        return _of_vectors(X if sp.issparse(X) else check_vectors(to_array(X) if is_frame(X) else X))
+        sparse = sp.issparse(X) and X.shape[1:] > (1,)  # the kernels of sparse vectors compare two columns or more
+        return _of_vectors(X if sparse else check_vectors(to_array(X) if is_frame(X) else X))
     if isinstance(X, GraphBatch):
         near = Sum([WeisfeilerLehman(n_iter=n) for n in range(4)])
         paths = [Sum([MinMax(near), MinMax(ShortestPath())])] if X.node_offsets[-1] <= _LONG * len(X) else []
@@ -93,4 +96,4 @@ def _of_vectors(X: Any) -> list[Kernel]:
         for contrast in _CONTRASTS
         if contrast < X.shape[1]
     ]
-    return heat if sp.issparse(X) and heat else [*(RBF(scale=scale) for scale in _SCALES), *heat]
+    return heat if sp.issparse(X) else [*(RBF(scale=scale) for scale in _SCALES), *heat]

@@ -29,7 +29,7 @@ from similia.kernels.from_distance import suggest_gamma
 from similia.objects import SetBatch, as_sets
 from similia.objects.sequences import offsets_of, runs
 from similia.objects.vectors import check_finite
-from similia.similarity import Kernel, as_objects, check_kernel, decided, evaluate
+from similia.similarity import Kernel, as_objects, check_kernel, decided, evaluate, precision
 from similia.sources.dask import Distributed
 
 _PLAIN = 900  # sums of exponents below it need no check
@@ -405,6 +405,11 @@ class MeanMap(Kernel):
         ground = self._ground(A)
         sums = np.array([self._sums(ground, one, one)[0, 0] for one in (A[i : i + 1] for i in range(len(A)))])
         return sums if self.reduce == "sum" else sums / np.maximum(A.lengths, 1) ** 2
+
+    def _precision(self, X: Any) -> float:
+        sets = self.as_objects(X)
+        point = sets.values[:1] if len(sets.values) else np.ones((1, sets.n_dims), sets.values.dtype)
+        return precision(self.ground, point)
 
     def _ground(self, sets: SetBatch) -> Any:
         """Return `ground`, decided by the points of `sets`; without points it is never called, so left undecided."""

@@ -35,7 +35,7 @@ import numpy as np
 
 from similia._version import __version__
 from similia.core.config import settings
-from similia.core.text import short
+from similia.core.text import listed, short
 from similia.core.validation import BadFile, read_header
 from similia.storage.disk import check_folder, write_atomically
 from similia.storage.states import (
@@ -154,6 +154,11 @@ def _dumped(content: Any) -> bytes:
             "the model holds an object that a file cannot contain, such as a data frame; fit to X.to_numpy(), or "
             + _TRUSTING
         ) from error
+    except RecursionError as error:
+        raise ValueError(
+            "the model holds objects that are nested too deeply for a file, such as networkx graphs; give "
+            f"similia.objects.as_graphs(graphs) in their place, or {_TRUSTING}"
+        ) from error
     return canonical(data, similia=__version__, version=_VERSION)
 
 
@@ -171,6 +176,10 @@ def _way_out(held: list[str]) -> str:
     """Return advice for a user whose model has these classes and functions, which `save` refuses."""
     if any(name.startswith(("sklearn.model_selection.", "sklearn.metrics._scorer.")) for name in held):
         return "save search.best_estimator_ instead of the search"
+    if any(name.startswith("pathlib.") for name in held):
+        return "set memory=None first"
+    if all(name.startswith(("builtins.range", "builtins.object", "pandas.", "pyarrow.")) for name in held):
+        return f"give a list or numpy array in its place, such as landmarks=np.asarray(landmarks), or {_TRUSTING}"
     if all(name.startswith("sklearn.") for name in held):
         return f"use another learner, such as LinearSVC, or {_TRUSTING}"
     return (
@@ -280,6 +289,11 @@ def canonical(data: bytes, **facts: str | int) -> bytes:
             return {key: renumbered(item) for key, item in value.items()} if isinstance(value, dict) else value
         node = dict(value)
         number = node.pop("__id__", None)
+        if node["__loader__"] == "DictNode" and len(node["content"]) < len(node["key_types"]["content"]):
+            raise ValueError(
+                "the model holds a dict with keys that are the same as text, such as 1 and '1', among "
+                f"{listed([*node['content']])}; rename one of them"
+            )
         if node["__loader__"] == "ObjectNode":
             node["__module__"], node["__class__"] = _public(node["__module__"], node["__class__"])
         if node["__module__"] == "_loss":  # what older scikit-learn calls the module of its compiled losses
