@@ -284,6 +284,20 @@ def test_pot_functions_of_points_shapes_and_numbers(ot):
     np.testing.assert_array_equal(from_pot("solve_sample")(SETS[:1], SETS[1:]), [[3, 1, 2]])
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_a_function_of_points_gets_the_metric(ot, metric):
+    def emd2_1d(x_a, x_b, a=None, b=None, metric="sqeuclidean"):
+        return (np.abs(np.sort(x_a) - np.sort(x_b)) ** (2 if metric == "sqeuclidean" else 1)).mean()
+
+    emd2_1d.__module__ = "ot.lp"  # and not in ot itself
+    line = [np.array([[0.0], [2.0]]), np.array([[5.0], [9.0]])]
+    expected = {"euclidean": 6, "sqeuclidean": 37}[metric]  # 0 to 5 and 2 to 9
+    assert from_pot(emd2_1d, metric=metric)(line)[0, 1] == expected
+    if metric != "euclidean":
+        with pytest.raises(ValueError, match="wasserstein_1d has no option metric; drop metric"):
+            from_pot("wasserstein_1d", metric=metric)(line)
+
+
 # ---- GraKeL
 
 

@@ -15,6 +15,7 @@ faster sliced distance of sets.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -107,6 +108,10 @@ class POTDistance(Forwarded, Distance):
             )
         if self.cost is not None and kind != "plan":
             raise ValueError(f"cost is for histograms, which {function.__name__} does not compare; drop cost")
+        if kind in ("points", "numbers") and "metric" in names:
+            options.setdefault("metric", self.metric)
+        elif kind in ("points", "numbers") and self.metric != "euclidean":
+            raise ValueError(f"{function.__name__} has no option metric; drop metric")
         for seed in ("seed", "random_state"):
             if seed in names and options.get(seed) is None:
                 options[seed] = 0  # the same directions for all pairs and calls
@@ -191,8 +196,11 @@ def from_pot(
         - (X_s, X_t), as for "sliced_wasserstein_distance": the points of both sets.
         - (C1, C2), as for "gromov_wasserstein2": the distances between the points within each set.
         - (u_values, v_values), as for "wasserstein_1d": two sets of one-dimensional points.
+
+        Functions of its modules, such as ``ot.partial.partial_wasserstein2``, are given as they are, without a name.
     metric : str, default="euclidean"
-        Distance between points, by its name in ``scipy.spatial.distance.cdist``. It is used for M, C1 and C2.
+        Distance between points, by its name in ``scipy.spatial.distance.cdist``. It is used for M, C1 and C2, and given
+        to functions of points that have an option ``metric``, such as "emd2_1d"; others refuse all but the default.
     cost : ndarray of shape (n_bins, n_bins), optional
         Cost of moving mass between bins. If given, the objects are histograms (the rows of a matrix) instead of sets.
     root : bool, default=False
@@ -224,7 +232,10 @@ def from_pot(
     >>> from_pot(nearest_first)([[[0.0, 0.0], [3.0, 4.0]]], [[[0.0, 0.0]]])
     array([[2.5]])
     """
-    return POTDistance(name_in(function, "ot"), metric, cost, root, symmetric, params or None)
+    name = name_in(function, "ot")
+    if callable(function) and getattr(sys.modules.get("ot"), str(name), None) is not function:
+        name = function  # of a module inside ot
+    return POTDistance(name, metric, cost, root, symmetric, params or None)
 
 
 def _column(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
