@@ -173,7 +173,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             n, step = n_objects(X), rows_per_block(self._bytes_between(X))
             if step >= n:
                 return whole(X)
-            return _joined(_blocks(whole, X, n, step), n)
+            return _joined(_blocks(whole, X, n, step), n, by_output=name == "predict_proba")
 
     def _whole(self, name: str, X: Any) -> Any:
         """Pass all objects at once through the steps and return the result of the method `name` of the last step."""
@@ -319,12 +319,15 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
         yield part
 
 
-def _joined(parts: Iterator[Any], n: int) -> Any:
+def _joined(parts: Iterator[Any], n: int, *, by_output: bool = False) -> Any:
     """Concatenate the results of all blocks; arrays are copied into one array of `n` rows as they come.
 
-    Blocks may differ in dtype, for example in the length of their strings.
+    Blocks may differ in dtype, for example in the length of their strings. If `by_output`, a list holds one array for
+    each target of a multi-output classifier, not one item for each object.
     """
     first = next(parts)
+    if by_output and isinstance(first, list):
+        return [np.concatenate(output) for output in zip(first, *parts, strict=True)]
     if hasattr(first, "get_columns"):  # polars
         return functools.reduce(lambda above, part: above.vstack(part), parts, first)
     if hasattr(first, "iloc"):

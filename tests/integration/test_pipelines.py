@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import sklearn.pipeline
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import (
     ElasticNet,
@@ -80,6 +81,20 @@ def test_regressors_and_scores_with_weights():
         assert model.score(X, y) == pytest.approx(expected.score(X, y), rel=1e-12)
         scored = model.score(X, y, sample_weight=weights)
     assert scored == pytest.approx(expected.score(X, y, sample_weight=weights), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_blocks_keep_the_probabilities_of_each_target_apart(n_targets):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = np.c_[X[:, 0] > 0, np.digitize(X[:, 1], [-0.5, 0.5])][:, :n_targets].squeeze()
+    model = sm.Pipeline([("scale", StandardScaler()), ("forest", RandomForestClassifier(3, random_state=0))]).fit(X, y)
+    expected = whole(model).predict_proba(X)
+    with sm.config(max_memory="1B"):
+        found = model.predict_proba(X)
+    assert type(found) is type(expected)
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
 def kinds():
