@@ -450,6 +450,12 @@ def test_searches_without_labels_are_those_of_scikit_learn(memory):
     assert len(ours.radius_neighbors(Q, 0.8, return_distance=False)[-1]) == 0
 
 
+def test_no_object_is_its_own_neighbour_at_any_radius():
+    search = sm.NearestNeighbors(Levenshtein()).fit(["ab", "b", "b", "xyz"])
+    found = search.radius_neighbors(radius=np.inf, return_distance=False)
+    assert [row.tolist() for row in found] == [[1, 2, 3], [2, 0, 3], [1, 0, 3], [0, 1, 2]]
+
+
 def test_series_are_searched_as_by_the_classifier_and_by_all_distances():
     X, Q = [*series(np.random.default_rng(0), 60, 1, 20, True)], [*series(np.random.default_rng(1), 9, 1, 20, True)]
     search = sm.NearestNeighbors(DTW(window=3)).fit(X)
