@@ -248,13 +248,12 @@ class _RowByRow:
     def decision_function(self, X: Any) -> npt.NDArray:
         with columns_told(self, X):
             coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
-        if X.dtype == np.longdouble:  # the products take none
-            X = X.astype(np.float64)
         if sp.issparse(X):
             sums = X @ coef.T  # scipy adds row by row, without BLAS
         else:
-            sums = row_product(X, np.ascontiguousarray(coef.T, np.result_type(X, coef)))
-        sums = sums + self.intercept_
+            dtype = np.float32 if np.result_type(X, coef) == np.float32 else np.float64  # the product takes no others
+            sums = row_product(X, np.ascontiguousarray(coef.T, dtype))
+        sums = (sums + self.intercept_).astype(np.result_type(X.dtype, coef, self.intercept_), copy=False)
         flat = sums.shape[1] == 1 and (isinstance(self, ClassifierMixin) or self.coef_.ndim == 1)
         return sums.ravel() if flat else sums
 

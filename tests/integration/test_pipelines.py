@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import (
     ElasticNet,
     Lasso,
+    LinearRegression,
     LogisticRegression,
     PoissonRegressor,
     Ridge,
@@ -322,6 +323,19 @@ def test_linear_models_after_sparse_features_and_with_sparse_coefficients():
     np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
     model[-1].sparsify()
     np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*ll-conditioned matrix")
+@pytest.mark.parametrize("learner", [RidgeClassifier(), RidgeCV(), LinearRegression(), LogisticRegression()])
+@pytest.mark.parametrize("fitted_to", [np.float16, np.float32, np.longdouble])
+@pytest.mark.parametrize("given", [np.float16, np.float32, np.longdouble])
+def test_linear_models_return_the_dtype_of_scikit_learn(learner, fitted_to, given):
+    X = np.random.default_rng(0).integers(-4, 5, (90, 3)) / 4
+    model = sm.Pipeline([("end", clone(learner))]).fit(X.astype(fitted_to), X[:, 0] > 0)
+    method = "decision_function" if hasattr(model, "decision_function") else "predict"
+    ours, theirs = (getattr(one, method)(X.astype(given)) for one in (model, whole(model)))
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(ours, theirs, atol=1e-2 if fitted_to == given == np.float16 else 1e-5)  # theirs rounds
 
 
 @pytest.mark.parametrize("learner", [Ridge(), LogisticRegression()])
