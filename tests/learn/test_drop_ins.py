@@ -557,6 +557,14 @@ WRONG = {
     "missing": (lambda: KNeighborsClassifier(Levenshtein()).fit(["a", None], [0, 1]), TypeError, r"X\[1\] is missing"),
     "a distance": (lambda: KernelSVC(DTW()).fit([[0, 1]] * 2, [0, 1]), TypeError, "is a distance.*DistanceRBF"),
     "C": (lambda: KernelSVC(Spectrum(k=1), C=0).fit(["a", "b"], [0, 1]), ValueError, "C must be a positive number"),
+    "class weight": (
+        lambda: KernelSVC(Spectrum(k=1), class_weight={1: -1}).fit(["a", "b"], [0, 1]),
+        ValueError, r"class_weight\[1\] is -1, expected a positive number",
+    ),
+    "class weights": (
+        lambda: KernelSVC(Spectrum(k=1), class_weight="equal").fit(["a", "b"], [0, 1]),
+        ValueError, "class_weight must be a dictionary of labels, 'balanced' or None, got 'equal'",
+    ),
     "one class": (lambda: KernelSVC(Spectrum(k=1)).fit(["a", "b"], [0, 0]), ValueError, "one class"),
     "one of a class": (
         lambda: KernelSVC(Spectrum(k=1), probability=True).fit(["a", "b", "a"], ["x", "x", "y"]),

@@ -370,6 +370,8 @@ BAD = [
     ("fewer labels", lambda: HeatSVC().fit(X_BAD, Y_BAD[:5]), "y has 5 labels for 12 objects"),
     ("many folds", lambda: HeatSVC(cv=9).fit(X_BAD, Y_BAD), "cv=9 is more than the 4 rows of the largest class"),
     ("class weight", lambda: HeatSVC(class_weight={"x": 2}).fit(X_BAD, Y_BAD), "class_weight holds 'x'"),
+    ("NaN weight", lambda: HeatSVC(class_weight={"course": np.nan}).fit(X_BAD, Y_BAD), r"weight\['course'\] is nan"),
+    ("weight 0", lambda: precomputed_scores(lambda p: ONES, [0], [1.0], [0, 1], [0, 1], {0: 0}), r"weight\[0\] is 0"),
     ("width", lambda: FITTED.predict(X_BAD[:, 1:]), r"X has 39 features, but \w+ is expecting 40 features"),
     ("negative", lambda: FITTED.predict(-X_BAD), "negative"),
     ("two folds", lambda: HeatSVC(cv=2).nested_scores(X_BAD, Y_BAD), "at least 3 folds, got 2"),

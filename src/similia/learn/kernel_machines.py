@@ -46,7 +46,7 @@ from similia.core.estimators import all_at_once, check_fitted, detached, offered
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.validation import check_labels, check_positive
-from similia.learn.targets import checked_labels, checked_numbers, checked_targets
+from similia.learn.targets import check_class_weight, checked_labels, checked_numbers, checked_targets
 from similia.objects import n_objects, take
 from similia.objects.sequences import at_least_one, offsets_of
 from similia.similarity import (
@@ -357,12 +357,10 @@ def _scores(
 def coded(y: Any, class_weight: Any) -> tuple[Rows, npt.NDArray, Any]:
     """Return (class number of each label, sorted classes, `class_weight` with class numbers in place of labels)."""
     classes, codes = np.unique(check_labels(y, len(y)), return_inverse=True)
+    check_class_weight(class_weight, classes)
     if not isinstance(class_weight, dict):
         return codes, classes, class_weight
     numbers = {label: number for number, label in enumerate(classes.tolist())}
-    unknown = [label for label in class_weight if label not in numbers]
-    if unknown:
-        raise ValueError(f"class_weight holds {unknown[0]!r}, expected labels of y, such as {classes.tolist()[0]!r}")
     return codes, classes, {numbers[label]: weight for label, weight in class_weight.items()}
 
 

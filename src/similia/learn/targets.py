@@ -102,22 +102,28 @@ def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
     return weights
 
 
-def weights_of_classes(class_weight: Any, y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.float64]:
-    """Return the factor that `class_weight` gives to each of the labels `y`: 1 for classes that it does not mention."""
-    if class_weight is None:
-        return np.ones(len(y))
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return compute_sample_weight("balanced", y)
+def check_class_weight(class_weight: Any, classes: npt.NDArray) -> None:
+    """Raise if `class_weight` is not None, "balanced" or a dictionary from some of `classes` to positive numbers."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be a dictionary of labels, 'balanced' or None, got {short(class_weight)}")
-    known = set(classes.tolist())
-    factors = np.ones(len(y))
+    known = classes.tolist()
     for label, weight in class_weight.items():
         if label not in known:
-            raise ValueError(f"class_weight holds {label!r}, expected labels of y, such as {classes.tolist()[0]!r}")
+            raise ValueError(f"class_weight holds {label!r}, expected labels of y, such as {known[0]!r}")
         number = isinstance(weight, Real) and not isinstance(weight, bool)
         if not number or not np.isfinite(weight) or weight <= 0:
             raise ValueError(f"class_weight[{label!r}] is {weight!r}, expected a positive number")
+
+
+def weights_of_classes(class_weight: Any, y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.float64]:
+    """Return the factor that `class_weight` gives to each of the labels `y`: 1 for classes that it does not mention."""
+    check_class_weight(class_weight, classes)
+    if isinstance(class_weight, str):
+        return compute_sample_weight("balanced", y)
+    factors = np.ones(len(y))
+    for label, weight in (class_weight or {}).items():
         factors[y == label] = weight
     return factors
 
