@@ -303,6 +303,20 @@ def test_any_splits():
         HeatSVC(PARAMETERS, 1.0, cv=splits).nested_scores(X, y)
 
 
+def test_splits_may_be_masks():
+    X, y = documents(15, n=30)
+    folds = fold_array(y, 3)
+    masks = [(folds != i, folds == i) for i in range(3)]
+    positions = [tuple(map(np.flatnonzero, split)) for split in masks]
+    ours, expected = (precomputed_scores(heat_of(X), PARAMETERS, CS, y, splits) for splits in (masks, positions))
+    np.testing.assert_array_equal(ours, expected)
+    ours, expected = (HeatSVC(PARAMETERS, CS, cv=splits) for splits in (masks, positions))
+    assert ours.fit(X, y).C_ == expected.fit(X, y).C_
+    np.testing.assert_array_equal(ours.nested_scores(X, y).accuracies, expected.nested_scores(X, y).accuracies)
+    with pytest.raises(ValueError, match=f"cv holds row {positions[0][1][0]} out twice"):
+        HeatSVC(PARAMETERS, CS, cv=[*masks, masks[0]]).nested_scores(X, y)
+
+
 @pytest.mark.same_bits
 @given(seed=st.integers(0, 10**6), block=st.integers(1, 50))
 @settings(max_examples=10, deadline=None)
