@@ -77,10 +77,19 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
         if isinstance(label, str) != isinstance(given[0], str):
             found = f"is {label!r}, but y[0] is {given[0]!r}"
             raise BadValue(i, found, remedy="give labels of one type", collection="y")
+    y = of_numbers(y)
     refuse_fractions(y)
     if two:
         check_two_classes(np.unique(y), "y")
     return y
+
+
+def of_numbers(y: npt.NDArray) -> npt.NDArray:
+    """Return labels of dtype object, such as those of a pandas column, as numbers or booleans if all are; else `y`."""
+    if y.dtype != object or not all(isinstance(label, Real | np.bool_) for label in y.tolist()):
+        return y
+    numbers = np.array(y.tolist())
+    return numbers if numbers.tolist() == y.tolist() else y  # integers beyond 64 bits stay what they are
 
 
 def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
