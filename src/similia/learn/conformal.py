@@ -403,7 +403,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         if len(model.classes_) == len(self.classes_):
             return values
         unknown = 0.0 if name == "predict_proba" else -_HUGE
-        found = np.full((len(values), len(self.classes_)), unknown, values.dtype)
+        found = np.full((len(values), len(self.classes_)), unknown, np.result_type(values, np.float32))
         found[:, np.searchsorted(self.classes_, model.classes_)] = values
         return found
 
