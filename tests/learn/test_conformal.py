@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -576,6 +577,9 @@ def test_wrong_objects_and_targets():
             model.fit(X, y)
     with pytest.raises(ValueError, match="y holds one class"):
         sm.ConformalClassifier(SVC).fit(STRINGS, ["a"] * 40)
+    process = TransformedTargetRegressor(sm.GaussianProcessRegressor(SPECTRUM))  # it passes a pair on as an array
+    with pytest.raises(TypeError, match=r"'normalized' needs predict.*fails for TransformedTargetRegressor.*take 'abs"):
+        sm.ConformalRegressor(process, conformity_score="normalized").fit(STRINGS, np.arange(40.0))
     with pytest.raises(TypeError, match=r"'normalized' needs predict.*return_std=True.*fails for KernelRidge"):
         sm.ConformalRegressor(RIDGE, conformity_score="normalized").fit(STRINGS, np.arange(40.0))
     X = np.ones((9, 2)) * [[1.0, 0.0]]

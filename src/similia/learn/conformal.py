@@ -642,7 +642,7 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
             return center, np.ones(len(center))
         try:
             pair = model.predict(X, return_std=True)
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:  # one that passes the pair on may fail at it as at an array
             raise TypeError(
                 "conformity_score='normalized' needs predict(X, return_std=True), which fails for "
                 f"{type(model).__name__} ({error}); take 'absolute'"
