@@ -173,7 +173,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             n, step = n_objects(X), rows_per_block(self._bytes_between(X))
             if step >= n:
                 return whole(X)
-            return _joined(_blocks(whole, X, n, step), n)
+            return _joined(_blocks(whole, X, n, step), n, by_output=name == "predict_proba")
 
     def _whole(self, name: str, X: Any) -> Any:
         """Pass all objects at once through the steps and return the result of the method `name` of the last step."""
@@ -248,13 +248,12 @@ class _RowByRow:
     def decision_function(self, X: Any) -> npt.NDArray:
         with columns_told(self, X):
             coef, X = np.atleast_2d(self.coef_), validate_data(self, X, accept_sparse="csr", reset=False)
-        if X.dtype == np.longdouble:  # the products take none
-            X = X.astype(np.float64)
         if sp.issparse(X):
             sums = X @ coef.T  # scipy adds row by row, without BLAS
         else:
-            sums = row_product(X, np.ascontiguousarray(coef.T, np.result_type(X, coef)))
-        sums = sums + self.intercept_
+            dtype = np.float32 if np.result_type(X, coef) == np.float32 else np.float64  # the product takes no others
+            sums = row_product(X, np.ascontiguousarray(coef.T, dtype))
+        sums = (sums + self.intercept_).astype(np.result_type(X.dtype, coef, self.intercept_), copy=False)
         flat = sums.shape[1] == 1 and (isinstance(self, ClassifierMixin) or self.coef_.ndim == 1)
         return sums.ravel() if flat else sums
 
@@ -319,12 +318,15 @@ def _blocks(whole: Callable[[Any], Any], X: Any, n: int, step: int) -> Iterator[
         yield part
 
 
-def _joined(parts: Iterator[Any], n: int) -> Any:
+def _joined(parts: Iterator[Any], n: int, *, by_output: bool = False) -> Any:
     """Concatenate the results of all blocks; arrays are copied into one array of `n` rows as they come.
 
-    Blocks may differ in dtype, for example in the length of their strings.
+    Blocks may differ in dtype, for example in the length of their strings. If `by_output`, a list holds one array for
+    each target of a multi-output classifier, not one item for each object.
     """
     first = next(parts)
+    if by_output and isinstance(first, list):
+        return [np.concatenate(output) for output in zip(first, *parts, strict=True)]
     if hasattr(first, "get_columns"):  # polars
         return functools.reduce(lambda above, part: above.vstack(part), parts, first)
     if hasattr(first, "iloc"):

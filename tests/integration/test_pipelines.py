@@ -13,10 +13,12 @@ import scipy.sparse as sp
 import sklearn.pipeline
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import (
     ElasticNet,
     Lasso,
+    LinearRegression,
     LogisticRegression,
     PoissonRegressor,
     Ridge,
@@ -80,6 +82,20 @@ def test_regressors_and_scores_with_weights():
         assert model.score(X, y) == pytest.approx(expected.score(X, y), rel=1e-12)
         scored = model.score(X, y, sample_weight=weights)
     assert scored == pytest.approx(expected.score(X, y, sample_weight=weights), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_blocks_keep_the_probabilities_of_each_target_apart(n_targets):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = np.c_[X[:, 0] > 0, np.digitize(X[:, 1], [-0.5, 0.5])][:, :n_targets].squeeze()
+    model = sm.Pipeline([("scale", StandardScaler()), ("forest", RandomForestClassifier(3, random_state=0))]).fit(X, y)
+    expected = whole(model).predict_proba(X)
+    with sm.config(max_memory="1B"):
+        found = model.predict_proba(X)
+    assert type(found) is type(expected)
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
 def kinds():
@@ -307,6 +323,19 @@ def test_linear_models_after_sparse_features_and_with_sparse_coefficients():
     np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
     model[-1].sparsify()
     np.testing.assert_allclose(model.decision_function(WORDS[:300]), expected, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*ll-conditioned matrix")
+@pytest.mark.parametrize("learner", [RidgeClassifier(), RidgeCV(), LinearRegression(), LogisticRegression()])
+@pytest.mark.parametrize("fitted_to", [np.float16, np.float32, np.longdouble])
+@pytest.mark.parametrize("given", [np.float16, np.float32, np.longdouble])
+def test_linear_models_return_the_dtype_of_scikit_learn(learner, fitted_to, given):
+    X = np.random.default_rng(0).integers(-4, 5, (90, 3)) / 4
+    model = sm.Pipeline([("end", clone(learner))]).fit(X.astype(fitted_to), X[:, 0] > 0)
+    method = "decision_function" if hasattr(model, "decision_function") else "predict"
+    ours, theirs = (getattr(one, method)(X.astype(given)) for one in (model, whole(model)))
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(ours, theirs, atol=1e-2 if fitted_to == given == np.float16 else 1e-5)  # theirs rounds
 
 
 @pytest.mark.parametrize("learner", [Ridge(), LogisticRegression()])

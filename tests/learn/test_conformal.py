@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -577,6 +578,9 @@ def test_wrong_objects_and_targets():
             model.fit(X, y)
     with pytest.raises(ValueError, match="y holds one class"):
         sm.ConformalClassifier(SVC).fit(STRINGS, ["a"] * 40)
+    process = TransformedTargetRegressor(sm.GaussianProcessRegressor(SPECTRUM))  # it passes a pair on as an array
+    with pytest.raises(TypeError, match=r"'normalized' needs predict.*fails for TransformedTargetRegressor.*take 'abs"):
+        sm.ConformalRegressor(process, conformity_score="normalized").fit(STRINGS, np.arange(40.0))
     with pytest.raises(TypeError, match=r"'normalized' needs predict.*return_std=True.*fails for KernelRidge"):
         sm.ConformalRegressor(RIDGE, conformity_score="normalized").fit(STRINGS, np.arange(40.0))
     X = np.ones((9, 2)) * [[1.0, 0.0]]
@@ -638,6 +642,33 @@ def test_predictions_of_one_column_are_those_of_none():
 def test_a_bad_object_is_named_by_its_number_among_all(i):
     with pytest.raises(TypeError, match=rf"X\[{i}\] is missing"):
         sm.ConformalClassifier(SVC, random_state=0).fit([*STRINGS[:i], None, *STRINGS[i + 1 :]], LABELS)
+
+
+class Counts(ClassifierMixin, BaseEstimator):
+    """Scores each class by the whole number of training objects of this class."""
+
+    def fit(self, X, y):
+        self.classes_, self.counts_ = np.unique(y, return_counts=True)
+        return self
+
+    def decision_function(self, X):
+        return np.tile(self.counts_, (len(X), 1))
+
+    def predict(self, X):
+        return self.classes_[self.decision_function(X).argmax(axis=1)]
+
+
+def test_a_class_that_a_fold_lacks_is_as_strange_for_whole_numbers_as_for_floats():
+    class Floats(Counts):
+        def decision_function(self, X):
+            return super().decision_function(X).astype(np.float32)
+
+    labels = ["a", *["b", "c", "d"] * 13]  # one fold has the only "a"
+    ours, expected = (
+        sm.ConformalClassifier(kind(), method="cross", random_state=0).fit(STRINGS, labels) for kind in (Counts, Floats)
+    )
+    np.testing.assert_array_equal(ours.calibration_scores_, expected.calibration_scores_)
+    np.testing.assert_array_equal(ours.p_values(STRINGS), expected.p_values(STRINGS))
 
 
 def test_a_fit_that_fails_changes_nothing():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -189,3 +190,13 @@ def test_search_refuses_a_target_that_is_no_numbers():
         ValueError, match=r"y holds \['a'\] of dtype <U1, expected numbers to predict; for labels, write"
     ):
         model.fit(WORDS, ["a", "b"] * 20)
+
+
+def test_search_gives_later_steps_the_column_names_that_d2ke_gives():
+    model = sm.recipes.d2ke(Levenshtein(), 8, gamma="tune", cv=3, random_state=0)
+    expected = clone(model).fit(WORDS, LABELS).decision_function(WORDS)
+    with config_context(transform_output="pandas"):
+        model.fit(WORDS, LABELS)
+        np.testing.assert_array_equal(model.decision_function(WORDS), expected)  # a warning about names fails the test
+        scaler = model.pipeline_[1]
+    assert scaler.feature_names_in_.tolist() == model.pipeline_[0].get_feature_names_out().tolist()

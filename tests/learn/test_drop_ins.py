@@ -450,6 +450,12 @@ def test_searches_without_labels_are_those_of_scikit_learn(memory):
     assert len(ours.radius_neighbors(Q, 0.8, return_distance=False)[-1]) == 0
 
 
+def test_no_object_is_its_own_neighbour_at_any_radius():
+    search = sm.NearestNeighbors(Levenshtein()).fit(["ab", "b", "b", "xyz"])
+    found = search.radius_neighbors(radius=np.inf, return_distance=False)
+    assert [row.tolist() for row in found] == [[1, 2, 3], [2, 0, 3], [1, 0, 3], [0, 1, 2]]
+
+
 def test_series_are_searched_as_by_the_classifier_and_by_all_distances():
     X, Q = [*series(np.random.default_rng(0), 60, 1, 20, True)], [*series(np.random.default_rng(1), 9, 1, 20, True)]
     search = sm.NearestNeighbors(DTW(window=3)).fit(X)
@@ -551,6 +557,14 @@ WRONG = {
     "missing": (lambda: KNeighborsClassifier(Levenshtein()).fit(["a", None], [0, 1]), TypeError, r"X\[1\] is missing"),
     "a distance": (lambda: KernelSVC(DTW()).fit([[0, 1]] * 2, [0, 1]), TypeError, "is a distance.*DistanceRBF"),
     "C": (lambda: KernelSVC(Spectrum(k=1), C=0).fit(["a", "b"], [0, 1]), ValueError, "C must be a positive number"),
+    "class weight": (
+        lambda: KernelSVC(Spectrum(k=1), class_weight={1: -1}).fit(["a", "b"], [0, 1]),
+        ValueError, r"class_weight\[1\] is -1, expected a positive number",
+    ),
+    "class weights": (
+        lambda: KernelSVC(Spectrum(k=1), class_weight="equal").fit(["a", "b"], [0, 1]),
+        ValueError, "class_weight must be a dictionary of labels, 'balanced' or None, got 'equal'",
+    ),
     "one class": (lambda: KernelSVC(Spectrum(k=1)).fit(["a", "b"], [0, 0]), ValueError, "one class"),
     "one of a class": (
         lambda: KernelSVC(Spectrum(k=1), probability=True).fit(["a", "b", "a"], ["x", "x", "y"]),

@@ -400,6 +400,11 @@ def test_an_indefinite_kernel_is_refused_or_cut():
     ("fit", "words"),
     [
         (lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab", "bc", "ca"], [2, 2, 2]), "y is 2 for all of the 3"),
+        (
+            lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab", "b"], [0, 1e-155]),
+            "a range of 1e-155.*another unit",
+        ),
+        (lambda: sm.GaussianProcessRegressor(SPECTRUM, noise=1).fit(["ab", "b"], [0, 1e154]), "has a range of 1e.154"),
         (lambda: sm.GaussianProcessRegressor(SPECTRUM).fit(["ab"], [2]), "y has 1 sample"),
         (lambda: sm.GaussianProcessRegressor(SPECTRUM, noise=0).fit(["ab", "b"], [1, 2]), "for exact targets, give a"),
         (

@@ -615,6 +615,14 @@ def test_renaming_classes_renames_predictions(problem, permutation_seed):
     np.testing.assert_array_equal(b.predict(codes)[clear], new_name[a.predict(codes)][clear])
 
 
+@pytest.mark.parametrize("dtype", [int, bool])
+def test_labels_in_an_array_of_objects_are_those_labels(dtype):
+    X, y = np.random.default_rng(0).standard_normal((50, 33)), (np.arange(50) % 2).astype(dtype)
+    as_objects = y.astype(object)
+    for fit in (lambda y: HDClassifier(random_state=0).fit(X, y), lambda y: HDClassifier().partial_fit(X, y, y[:2])):
+        np.testing.assert_array_equal(fit(as_objects).predict(X), fit(y).predict(X), strict=True)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_renaming_classes_renames_a_trained_classifier(seed):
     # odd dimensions and noisy floats: no ties after the first epoch begins from bundles

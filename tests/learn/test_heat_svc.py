@@ -303,6 +303,20 @@ def test_any_splits():
         HeatSVC(PARAMETERS, 1.0, cv=splits).nested_scores(X, y)
 
 
+def test_splits_may_be_masks():
+    X, y = documents(15, n=30)
+    folds = fold_array(y, 3)
+    masks = [(folds != i, folds == i) for i in range(3)]
+    positions = [tuple(map(np.flatnonzero, split)) for split in masks]
+    ours, expected = (precomputed_scores(heat_of(X), PARAMETERS, CS, y, splits) for splits in (masks, positions))
+    np.testing.assert_array_equal(ours, expected)
+    ours, expected = (HeatSVC(PARAMETERS, CS, cv=splits) for splits in (masks, positions))
+    assert ours.fit(X, y).C_ == expected.fit(X, y).C_
+    np.testing.assert_array_equal(ours.nested_scores(X, y).accuracies, expected.nested_scores(X, y).accuracies)
+    with pytest.raises(ValueError, match=f"cv holds row {positions[0][1][0]} out twice"):
+        HeatSVC(PARAMETERS, CS, cv=[*masks, masks[0]]).nested_scores(X, y)
+
+
 @pytest.mark.same_bits
 @given(seed=st.integers(0, 10**6), block=st.integers(1, 50))
 @settings(max_examples=10, deadline=None)
@@ -370,6 +384,8 @@ BAD = [
     ("fewer labels", lambda: HeatSVC().fit(X_BAD, Y_BAD[:5]), "y has 5 labels for 12 objects"),
     ("many folds", lambda: HeatSVC(cv=9).fit(X_BAD, Y_BAD), "cv=9 is more than the 4 rows of the largest class"),
     ("class weight", lambda: HeatSVC(class_weight={"x": 2}).fit(X_BAD, Y_BAD), "class_weight holds 'x'"),
+    ("NaN weight", lambda: HeatSVC(class_weight={"course": np.nan}).fit(X_BAD, Y_BAD), r"weight\['course'\] is nan"),
+    ("weight 0", lambda: precomputed_scores(lambda p: ONES, [0], [1.0], [0, 1], [0, 1], {0: 0}), r"weight\[0\] is 0"),
     ("width", lambda: FITTED.predict(X_BAD[:, 1:]), r"X has 39 features, but \w+ is expecting 40 features"),
     ("negative", lambda: FITTED.predict(-X_BAD), "negative"),
     ("two folds", lambda: HeatSVC(cv=2).nested_scores(X_BAD, Y_BAD), "at least 3 folds, got 2"),

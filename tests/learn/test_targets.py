@@ -134,3 +134,18 @@ def test_targets_of_regression_are_real_numbers(y, found):
 def test_missing_labels_are_no_class(missing):
     with pytest.raises(ValueError, match=r"y\[1\] is .*, expected a class label; drop that object"):
         checked_labels([0, missing, 1], 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([3, 1, 2], np.array([3, 1, 2])),
+        ([np.int8(3), 1], np.array([3, 1])),
+        ([True, np.False_], np.array([True, False])),
+        ([2.0, 1.0], np.array([2.0, 1.0])),
+        (["b", "a"], np.array(["b", "a"], dtype=object)),
+        ([2**63 + 1, -1], np.array([2**63 + 1, -1], dtype=object)),  # as floats, they would not be themselves
+    ],
+)
+def test_numbers_in_a_column_of_objects_are_numbers(labels, expected):
+    np.testing.assert_array_equal(checked_labels(pd.Series(labels, dtype=object), len(labels)), expected, strict=True)

@@ -409,7 +409,7 @@ class ConformalClassifier(ScoresParts, ClassifierMixin, Conformal):
         if len(model.classes_) == len(self.classes_):
             return values
         unknown = 0.0 if name == "predict_proba" else -_HUGE
-        found = np.full((len(values), len(self.classes_)), unknown, values.dtype)
+        found = np.full((len(values), len(self.classes_)), unknown, np.result_type(values, np.float32))
         found[:, np.searchsorted(self.classes_, model.classes_)] = values
         return found
 
@@ -648,7 +648,7 @@ class ConformalRegressor(ScoresParts, RegressorMixin, Conformal):
             return center, np.ones(len(center))
         try:
             pair = model.predict(X, return_std=True)
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:  # one that passes the pair on may fail at it as at an array
             raise TypeError(
                 "conformity_score='normalized' needs predict(X, return_std=True), which fails for "
                 f"{type(model).__name__} ({error}); take 'absolute'"

@@ -310,17 +310,21 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
 
 
 class _ExpFeatures(TransformerMixin, BaseEstimator):
-    """Turn distances D to R random objects, shape (n, R), into features R^(-1/2) exp(-gamma D)."""
+    """Turn distances D to R random objects, shape (n, R), into features R^(-1/2) exp(-gamma D), named as by `D2KE`."""
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
 
     @all_at_once
     def fit(self, D: npt.NDArray, y: Any = None) -> Self:
+        self.n_features_in_ = D.shape[1]
         return self
 
     def transform(self, D: npt.NDArray) -> npt.NDArray:
         return exp_features(D.copy(), self.gamma)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        return np.array([f"d2ke{i}" for i in range(self.n_features_in_)], dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

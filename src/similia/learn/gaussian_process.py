@@ -80,6 +80,7 @@ Estimate = Callable[[Decomposition], Posterior]
 _EXACT = 5000  # maximum number of objects for an exact fit, if `n_landmarks` is "auto"
 _LANDMARKS = 1000  # number of landmarks for more objects
 _SAMPLE = 1000  # maximum number of objects on which several kernels are compared
+_WIDEST = 1e150  # largest range of targets; the inverse of the smallest one
 _LEAST = 5  # smallest number of targets to integrate over scale and noise: with fewer, variances are infinite
 _JITTER = 1e-10  # added to the diagonal of a covariance before its factorisation, in units of the prior variance
 
@@ -275,7 +276,8 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         In `fit`, if
 
         - there are too few targets for "integrated": fewer than five with ``noise="auto"``, fewer than two otherwise;
-        - all targets are equal and `noise` is "auto";
+        - all targets are equal and `noise` is "auto", or their range is so small or large that squares of it are 0 or
+          infinite;
         - there are no landmarks, and five Gram matrices do not fit into ``similia.config(max_memory=...)``
           (``"weights": "auto"`` needs room for p + 6 matrices for a `Sum` of p kernels);
         - `parameters` holds ``"weights": "auto"``, but the kernel is not a `Sum`, or there are landmarks;
@@ -412,6 +414,10 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
             same = f"is {targets[0]:g} for all of the {n} objects" if n > 1 else "has 1 sample"
             remedy = "scale and noise cannot be estimated from it; give more objects, or set noise to a number"
             raise BadValue(None, same, "different targets", remedy, collection="y")
+        spread = float(targets.max()) - float(targets.min())
+        if spread > _WIDEST or (noise is None and spread < 1 / _WIDEST):  # squares of others over- or underflow
+            wanted = f"between {1 / _WIDEST:g} and {_WIDEST:g}"
+            raise BadValue(None, f"has a range of {spread:g}", wanted, "give it in another unit", collection="y")
         least = 1 if self.hyperparameters == "maximized" else _LEAST if noise is None else 2
         if n < least:
             has, instead = f"has {n} sample{'s' * (n > 1)}", 'set hyperparameters="maximized"'

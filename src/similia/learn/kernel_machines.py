@@ -46,9 +46,9 @@ from similia.core.estimators import all_at_once, check_fitted, detached, offered
 from similia.core.products import row_product
 from similia.core.state import Sizes, array, labels, objects, optional, pairs_of, reads, state
 from similia.core.validation import check_labels, check_positive
-from similia.learn.targets import checked_labels, checked_numbers, checked_targets
+from similia.learn.targets import check_class_weight, checked_labels, checked_numbers, checked_targets
 from similia.objects import n_objects, take
-from similia.objects.sequences import at_least_one, offsets_of
+from similia.objects.sequences import at_least_one, offsets_of, resolve_indices
 from similia.similarity import (
     ComparesObjects,
     check_direction,
@@ -189,7 +189,7 @@ def _predict(K: Floats, machine: Machine) -> Rows:
 def fold_numbers(splits: Any, n: int) -> Rows:
     """Return for each row the number of the split that holds it out; raise if a row is held out twice or never."""
     folds = np.full(n, -1)
-    for number, (_, held_out) in enumerate(splits):
+    for number, held_out in enumerate(resolve_indices(part, n) for _, part in splits):
         if (folds[held_out] >= 0).any():
             raise ValueError(f"cv holds row {held_out[folds[held_out] >= 0][0]} out twice, expected once for all rows")
         folds[held_out] = number
@@ -214,7 +214,8 @@ def precomputed_scores(
         Values of C to try, above 0.
     y : array-like of n labels
     folds : array-like of int, shape (n,), or list of (training rows, validation rows)
-        For each row of the Gram matrix, the number (from 0) of its validation fold; or a list of arbitrary splits.
+        For each row of the Gram matrix, the number (from 0) of its validation fold; or a list of arbitrary splits,
+        each as positions or as masks.
     class_weight : dict of label to float, or "balanced", optional
         As in scikit-learn's SVC.
 
@@ -236,7 +237,7 @@ def precomputed_scores(
     codes, _, class_weight = coded(y, class_weight)
     splits = _splits(folds, len(codes))
     Cs = _checked(Cs)
-    tasks = [(np.asarray(train), [np.asarray(held_out)]) for train, held_out in splits]
+    tasks = [(train, [held_out]) for train, held_out in splits]
     return _scores(gram_of, parameters, Cs, codes, tasks, class_weight)[..., 0]
 
 
@@ -357,12 +358,10 @@ def _scores(
 def coded(y: Any, class_weight: Any) -> tuple[Rows, npt.NDArray, Any]:
     """Return (class number of each label, sorted classes, `class_weight` with class numbers in place of labels)."""
     classes, codes = np.unique(check_labels(y, len(y)), return_inverse=True)
+    check_class_weight(class_weight, classes)
     if not isinstance(class_weight, dict):
         return codes, classes, class_weight
     numbers = {label: number for number, label in enumerate(classes.tolist())}
-    unknown = [label for label in class_weight if label not in numbers]
-    if unknown:
-        raise ValueError(f"class_weight holds {unknown[0]!r}, expected labels of y, such as {classes.tolist()[0]!r}")
     return codes, classes, {numbers[label]: weight for label, weight in class_weight.items()}
 
 
@@ -386,7 +385,7 @@ def _fold_array(folds: Any, n: int) -> Rows:
 
 def _splits(folds: Any, n: int) -> list[tuple[Rows, Rows]]:
     if isinstance(folds, list) and folds and isinstance(folds[0], tuple):
-        return folds
+        return [(resolve_indices(train, n), resolve_indices(held_out, n)) for train, held_out in folds]
     folds = _fold_array(folds, n)
     return [(np.flatnonzero(folds != i), np.flatnonzero(folds == i)) for i in range(int(folds.max()) + 1)]
 

@@ -410,10 +410,10 @@ class NearestNeighbors(_KNeighbors):
         distances, indices, alone = np.empty(m, object), np.empty(m, object), list[int]()
         for rows in track(row_blocks(m, 3 * 8 * self.n_samples_fit_), "neighbours"):
             D = self._distances(objects if len(rows) == m else take(objects, rows), int(rows[0]), alone)
-            if X is None:
-                D[np.arange(len(D)), rows] = np.inf
             for i, row in zip(rows.tolist(), D, strict=True):
                 inside = np.flatnonzero(row <= radius)
+                if X is None:
+                    inside = inside[inside != i]
                 indices[i] = inside[np.argsort(row[inside], kind="stable")]
                 distances[i] = row[indices[i]]
         if X is not None:

@@ -77,10 +77,19 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
         if isinstance(label, str) != isinstance(given[0], str):
             found = f"is {label!r}, but y[0] is {given[0]!r}"
             raise BadValue(i, found, remedy="give labels of one type", collection="y")
+    y = of_numbers(y)
     refuse_fractions(y)
     if two:
         check_two_classes(np.unique(y), "y")
     return y
+
+
+def of_numbers(y: npt.NDArray) -> npt.NDArray:
+    """Return labels of dtype object, such as those of a pandas column, as numbers or booleans if all are; else `y`."""
+    if y.dtype != object or not all(isinstance(label, Real | np.bool_) for label in y.tolist()):
+        return y
+    numbers = np.array(y.tolist())
+    return numbers if numbers.tolist() == y.tolist() else y  # integers beyond 64 bits stay what they are
 
 
 def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
@@ -102,22 +111,28 @@ def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
     return weights
 
 
-def weights_of_classes(class_weight: Any, y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.float64]:
-    """Return the factor that `class_weight` gives to each of the labels `y`: 1 for classes that it does not mention."""
-    if class_weight is None:
-        return np.ones(len(y))
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return compute_sample_weight("balanced", y)
+def check_class_weight(class_weight: Any, classes: npt.NDArray) -> None:
+    """Raise if `class_weight` is not None, "balanced" or a dictionary from some of `classes` to positive numbers."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be a dictionary of labels, 'balanced' or None, got {short(class_weight)}")
-    known = set(classes.tolist())
-    factors = np.ones(len(y))
+    known = classes.tolist()
     for label, weight in class_weight.items():
         if label not in known:
-            raise ValueError(f"class_weight holds {label!r}, expected labels of y, such as {classes.tolist()[0]!r}")
+            raise ValueError(f"class_weight holds {label!r}, expected labels of y, such as {known[0]!r}")
         number = isinstance(weight, Real) and not isinstance(weight, bool)
         if not number or not np.isfinite(weight) or weight <= 0:
             raise ValueError(f"class_weight[{label!r}] is {weight!r}, expected a positive number")
+
+
+def weights_of_classes(class_weight: Any, y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.float64]:
+    """Return the factor that `class_weight` gives to each of the labels `y`: 1 for classes that it does not mention."""
+    check_class_weight(class_weight, classes)
+    if isinstance(class_weight, str):
+        return compute_sample_weight("balanced", y)
+    factors = np.ones(len(y))
+    for label, weight in (class_weight or {}).items():
         factors[y == label] = weight
     return factors
 

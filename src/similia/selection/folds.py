@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 from similia.core.text import counted, short
 from similia.core.validation import BadValue, check_labels, check_positive_int, check_vectors, warn_user
 from similia.kernels import MinMax, Words
-from similia.learn.targets import Task, as_numbers, needs_probabilities, suits, task_of
+from similia.learn.targets import Task, as_numbers, needs_probabilities, of_numbers, suits, task_of
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings, take
 from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
@@ -53,8 +53,8 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
     if missing.any():
         i = int(np.argmax(missing))
         raise BadValue(i, f"is {y[i]}", "a label or a finite number", "leave that object out", collection="y")
-    if y.dtype == object and {type(label) for label in y.tolist()} in ({str}, {int}, {bool}, {float}):
-        y = np.array(y.tolist())
+    if y.dtype == object:
+        y = np.array(y.tolist()) if all(isinstance(label, str) for label in y.tolist()) else of_numbers(y)
     if task == "regression":
         task_of(y, task)  # raises if a target is not a number
         numbers = as_numbers(y)
