@@ -16,9 +16,8 @@ All distances raise a ValueError when called if a parameter is out of range, the
 or contain NaN, or a collection is empty.
 
 The Wasserstein distance is the least cost of moving all mass of one set onto the other. The cost of a pair of sets of
-sizes m and n is about (m + n) m n operations. Rejected: ``scipy.optimize.linprog``, which takes a hundred times as long
-for sets of 30 points, and ``linear_sum_assignment``, which is as fast but needs two sets of equal size. The tests
-compare with both.
+sizes m and n is about (m + n) m n operations. The tests compare with ``scipy.optimize.linprog``, which takes a hundred
+times as long for sets of 30 points.
 
 The plan is found by successive shortest paths: each step finds the cheapest way from a point with mass left to a point
 with room left, by Dijkstra's algorithm on reduced costs, and moves as much mass as it can. The way may take back mass

@@ -14,9 +14,8 @@ all graphs that have the pattern. Features are computed in tiles of `_WIDTH` col
 cache while the sums of the graphs read it.
 
 A tile of 32 features for size 6, 300 graphs and 8000 patterns takes 0.04 ms for the products and 0.44 ms for the sums,
-both in SIMD registers (`similia.core.lanes`). Rejected: plain loops (0.23 and 0.65 ms); two tiles of 16 features (0.04
-and 0.61 ms); sgemm for the most frequent patterns (0.35 ms for the sums, not worth a second path). Memory: one tile per
-thread. If the tiles would take too much of ``max_memory``, each half of the graphs is handled with its own patterns.
+both in SIMD registers (`similia.core.lanes`); plain loops take 0.23 and 0.65 ms. Memory: one tile per thread. If the
+tiles would take too much of ``max_memory``, each half of the graphs is handled with its own patterns.
 """
 
 from __future__ import annotations

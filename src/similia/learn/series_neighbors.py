@@ -32,11 +32,7 @@ where bounds do not help, m l p for each series. The second and third bounds wai
 are read ahead.
 
 Of 100,000 standardised random walks of 128 points with a window of 10 %, the limit leaves 14 % after the first bounds,
-3.4 % after the second and 0.8 % after the last. Rejected: the second bound without moving the points, which needs no
-second array in float32 but leaves 4.7 %; with segments of 2 points, which leaves 2.8 %; and for one series at a time
-with segments in the lanes, which takes 1.3 times as long as turning 16 series into lanes (`lanes.transpose`). DTW
-could end sooner if the rest of a path were bounded by what is left of the sums of the last bound: after 45 % of the
-rows instead of 78 %. But all DTW takes a tenth of the time, and each cell would take one more sum.
+3.4 % after the second (4.7 % if points are not moved) and 0.8 % after the last. DTW takes a tenth of the time.
 
 Papers: Keogh & Ratanamahatana, "Exact indexing of dynamic time warping", Knowledge and Information Systems 7, 2005;
 Rakthanmanon et al., "Searching and mining trillions of time series subsequences under dynamic time warping", KDD 2012;
@@ -71,12 +67,9 @@ With ADTW, it is 1.3 to 2.7 times as fast with these windows; for 5 neighbours, 
 is no faster, as the second group of lanes is the last. Comparing all pairs of a collection once takes half the time, so
 there the search is only used with wide windows.
 
-Rejected: series in the order of their positions (52 to 60 % of the cells for walks, with a window of 10 %); no step 2
-(42 to 50 %); whole rows (20 to 26 %, but 1.5 to 4.7 times as many cells without a window). Bounds by envelopes, or
-first and last points, that only rule out whole series (Tan, Petitjean & Webb, "FastEE: fast ensembles of elastic
-distances for time series classification", DMKD 34, 2020) leave 58 to 100 % of the pairs of three UCR data sets with a
-window of 10 %, and 98 to 100 % without a window. Without a window, ERP, MSM and TWE are metrics, and distances to
-pivots bound others by the triangle inequality (LAESA); this took 1.05 to 2.3 times as long for 256 queries.
+Rejected: bounds by envelopes, or first and last points, that only rule out whole series (Tan, Petitjean & Webb,
+"FastEE: fast ensembles of elastic distances for time series classification", DMKD 34, 2020), which leave 58 to 100 % of
+the pairs of three UCR data sets; and distances to pivots, which took 1.05 to 2.3 times as long for 256 queries.
 """
 
 from __future__ import annotations
@@ -203,7 +196,7 @@ def _abandon(  # type: ignore[no-untyped-def]
             sides, within = (x, at, m, group, 0, n, stride), (limit, lows, highs)
             if fill_group(kind, parameter, p, sides, lengths, widths, room, before, within, most, found):
                 for k in range(len(chosen)):
-                    _insert(best[i], which[i], found[k], chosen[k])
+                    insert(best[i], which[i], found[k], chosen[k])
                 limit = min(limit, best[i, -1])
 
 
@@ -597,7 +590,7 @@ def _search(  # type: ignore[no-untyped-def]
                 for k in range(size):
                     j = waiting[k]
                     value = row[LANES * (places[j + 1] - places[j]) + k]
-                    _insert(best, which, np.sqrt(value) if root else value, j)
+                    insert(best, which, np.sqrt(value) if root else value, j)
             n_waiting -= size
             waiting[:n_waiting] = waiting[size : size + n_waiting]
             continue
@@ -663,15 +656,17 @@ def _half_widths(m, places, chosen, steps, share, widths):  # type: ignore[no-un
 
 
 @njit()
-def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
-    """Insert (value, j) into the sorted pairs (`best`, `which`) and drop the last, unless (value, j) follows it."""
+def insert(best, which, value, j):  # type: ignore[no-untyped-def]
+    """Insert (value, j) into the sorted pairs (`best`, `which`) and drop the last; return its place, or -1 if none."""
     at = len(best)
     while at > 0 and (value < best[at - 1] or (value == best[at - 1] and j < which[at - 1])):
         at -= 1
         if at + 1 < len(best):
             best[at + 1], which[at + 1] = best[at], which[at]
-    if at < len(best):
-        best[at], which[at] = value, j
+    if at == len(best):
+        return -1
+    best[at], which[at] = value, j
+    return at
 
 
 @njit()

@@ -67,6 +67,7 @@ from similia.embeddings.d2ke import D2KE, Representatives
 from similia.embeddings.nystroem import Nystroem
 from similia.kernels import Spectrum
 from similia.kernels.counts import number_ids
+from similia.learn.series_neighbors import insert, search_for
 from similia.objects import n_objects, take
 from similia.objects.sequences import StringBatch, at_least_one, concatenate
 from similia.pipelines import Pipeline
@@ -314,8 +315,6 @@ def _without_zeros(distances: Floats) -> Floats:
 # ---- all pairs
 def _exact(metric: Metric, X: Any, k: int) -> tuple[Floats, npt.NDArray[np.integer]]:
     """Return the distances and positions of the `k` nearest other objects of each object, both (n, k)."""
-    from similia.learn.series_neighbors import search_for
-
     search = search_for(metric.function, X, X)
     if search is not None:
         return search(metric.function, X, X, k, without_self=True)
@@ -386,8 +385,6 @@ def _exact_apart(metric: Metric, X: Distributed, k: int) -> tuple[Floats, npt.ND
 
 def _nearest_of_two(A: Any, start: int, B: Any, apart: int, k: int, metric: Metric) -> list[Any]:
     """Return the nearest objects of B for each of A, and of A for each of B; once if B is A, no object its own."""
-    from similia.learn.series_neighbors import search_for
-
     n, m = n_objects(A), n_objects(B)
     if apart == 0:
         return [_exact(metric, A, min(k, n - 1))] if n > 1 else []
@@ -637,27 +634,13 @@ def _recall(metric: Metric, X: Any, neighbours: Any, rng: np.random.Generator) -
 
 
 @njit()
-def _insert(best, which, value, j):  # type: ignore[no-untyped-def]
-    """Insert (value, j) into the sorted pairs (`best`, `which`) and drop the last; return its place, or -1 if none."""
-    at = len(best)
-    while at > 0 and (value < best[at - 1] or (value == best[at - 1] and j < which[at - 1])):
-        at -= 1
-        if at + 1 < len(best):
-            best[at + 1], which[at + 1] = best[at], which[at]
-    if at == len(best):
-        return -1
-    best[at], which[at] = value, j
-    return at
-
-
-@njit()
 def _merge_tile(D, row, column, best, which, first, last):  # type: ignore[no-untyped-def]
     """Insert the distances ``D[i, j]`` of the objects ``row + i`` and ``column + j`` into the lists of the former."""
     for i in range(first, last):
         values, positions = best[row + i], which[row + i]
         for j in range(D.shape[1]):
             if D[i, j] <= values[-1] and column + j != row + i:
-                _insert(values, positions, np.float64(D[i, j]), column + j)
+                insert(values, positions, np.float64(D[i, j]), column + j)
 
 
 @njit()
@@ -673,7 +656,7 @@ def _merge_pairs(start, offsets, columns, distances, best, which, new, first, la
         for t in range(offsets[i], offsets[i + 1]):
             if not distances[t] <= values[-1]:
                 continue
-            at = _insert(values, positions, np.float64(distances[t]), columns[t])
+            at = insert(values, positions, np.float64(distances[t]), columns[t])
             if at >= 0:
                 for k in range(c - 1, at, -1):
                     marks[k] = marks[k - 1]

@@ -9,8 +9,7 @@ threads.
 Cost: queries x rows x n_bits / 64 steps of xor, popcount and add. With 1 M codes of 256 bits, 1000 queries, k = 10 and
 two cores, a search takes 0.17 of the time of faiss's IndexBinaryFlat and 0.4 of that of its knn_hamming. Comparing word
 by word without tiles is 2 to 4 times slower. A tile transposed for a single query would serve only once, so a single
-query is compared with the codes in place, four rows at once. If there are few codes, no thread is started. Codes of 256
-bits stored as columns of words would take 0.8 of the time of rows, but need a second copy of the codes.
+query is compared with the codes in place, four rows at once. If there are few codes, no thread is started.
 """
 
 from __future__ import annotations
