@@ -631,7 +631,9 @@ def test_an_encoder_finds_the_columns_of_a_data_frame_by_their_names(rerank, tmp
     if rerank is None:  # only the encoder reads them
         np.testing.assert_array_equal(search.kneighbors(turned, 1)[1][:, 0], np.arange(30))
         return
-    folder = sm.search.SearchFolder.open(search.save(tmp_path / "f"))
+    scaled = make_pipeline(StandardScaler(), sm.SignRandomProjection(256, random_state=0))
+    saved = sm.SimilaritySearch(scaled, rerank).fit(X).save(tmp_path / "f")  # scikit-learn 1.6: no ColumnTransformer
+    folder = sm.search.SearchFolder.open(saved)
     for call in (search.kneighbors, search.add, folder.add, folder.load().kneighbors):
         for queries in (turned, turned[:1]):
             with pytest.raises(ValueError, match=r"^X has the columns to which SimilaritySearch was fitted, but in"):
