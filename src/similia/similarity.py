@@ -85,7 +85,7 @@ _TILES_PER_SIDE = 16  # of a pairwise block: enough to keep any number of proces
 
 # ---- the two protocols
 class _Comparison(BaseEstimator):
-    """Base of kernels and distances: wherever they read objects, they check which parameters are True or False."""
+    """Base of kernels and distances: before they read objects, they check the parameters that are True or False."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -419,7 +419,7 @@ def check_positive_int(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def check_flags(owner: Any) -> None:
-    """Raise if a parameter of an estimator, kernel or distance is neither True nor False, but is so by default."""
+    """Raise if a parameter whose default is True or False has any other value."""
     for name in _flags(type(owner)):  # type: ignore[arg-type]  # a class is hashable
         value = getattr(owner, name, True)  # other classes may keep it under another name
         if not is_true_or_false(value):

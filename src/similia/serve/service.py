@@ -214,7 +214,7 @@ class Service:
         method = next((name for name in ("predict_proba", "decision_function") if hasattr(held.model, name)), None)
         pairs = method == "decision_function" and decides_in_pairs(held.model)
         if method is None or not classes or pairs:
-            only = ", only of pairs of classes" if pairs else ""
+            only = ", only of pairs of classes; fit it with decision_function_shape='ovr'" if pairs else ""
             raise Refused(422, f"'scores' is true, but this model gives no scores of classes{only}")
         values = np.asarray(getattr(held.model, method)(objects), np.float64)
         if values.ndim == 1:
