@@ -571,6 +571,14 @@ def test_an_encoder_is_copied_and_its_output_is_an_array():
     assert type(before) is np.ndarray
 
 
+def test_numbers_in_one_dimension_are_one_column():
+    x = np.random.default_rng(0).normal(size=40)
+    model = make_pipeline(sm.LevelEncoder(n_bits=64, random_state=0)).fit(x)
+    small = sm.quantise(model, x)
+    np.testing.assert_array_equal(small.transform(x), small.transform(x[:, None]))
+    assert small.loss(x).bits == small.loss(x[:, None]).bits > 0.99
+
+
 def test_letters_and_lengths_may_be_given():
     model, X = example("gappy k-mers")
     small = sm.quantise(model, max_length=500, letters="NX")

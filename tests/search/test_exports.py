@@ -7,6 +7,7 @@ import tempfile
 import faiss
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import similia as sm
@@ -49,6 +50,12 @@ def test_faiss_reads_the_file_and_finds_the_ids(kind, tmp_path):
     assert (distances == 0).all()
     assert (ids[:, 0] == np.arange(1, 300) * 7 + 1).all()
     assert [file.name for file in tmp_path.iterdir()] == ["codes.faiss"]
+
+
+@pytest.mark.parametrize("export", [exports.to_usearch, exports.to_lancedb, exports.to_qdrant])
+def test_a_search_that_is_not_fitted_says_so(export):
+    with pytest.raises(NotFittedError, match="SimilaritySearch is not fitted"):
+        export(SimilaritySearch(SignRandomProjection(64)))
 
 
 def test_usearch_bytes_are_the_packed_bits():

@@ -212,7 +212,7 @@ class LevelEncoder(RangeEncoder):
 
         `X` holds finite numbers, in the shape (n,) or (n, n_features).
         """
-        self._learn(X, _numbers, "features")
+        self._learn(X, read_numbers, "features")
         self._learn_columns(X)
         self.n_features_in_ = len(self.low_)
         return self
@@ -221,11 +221,11 @@ class LevelEncoder(RangeEncoder):
         check_columns(self, X, reset=False)
         n_features = self.n_features_in_
         cut = hasattr(X, "shape") and (np.ndim(X) == 2 or (np.ndim(X) == 1 and n_features == 1))
-        X = X if cut else _numbers(X, n_features, self)
+        X = X if cut else read_numbers(X, n_features, self)
         n = X.shape[0]
         table = to_words(np.concatenate([self.levels_, self.roles_]))
         out = empty_output(n, self.n_bits, self.output)
-        read = functools.partial(_numbers, n_features=n_features, by=self)
+        read = functools.partial(read_numbers, n_features=n_features, by=self)
         for start, block in rows_in_blocks(X, rows_per_block(80 * n_features), read):
             encoded = out[start : start + len(block)]
             factors = self._level_indices(block)[:, :, None]
@@ -448,7 +448,7 @@ def _range(found: npt.NDArray[np.floating], low: Any, high: Any, columns: str) -
     return ends[0], ends[1]
 
 
-def _numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
+def read_numbers(X: Any, n_features: int | None = None, by: Any = None) -> Floats:
     """Return `X` as a 2-D float64 array, a 1-D array as one column; raise if an entry is not a finite number."""
     if hasattr(X, "toarray"):
         check_vectors(X)

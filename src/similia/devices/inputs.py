@@ -36,6 +36,7 @@ import scipy.sparse as sp
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder
 from similia.codes.hypervectors import basis, tie_code
+from similia.codes.vectors import read_numbers
 from similia.core.text import counted, short
 from similia.core.validation import BadValue, check_vectors
 from similia.distances import DTW, Levenshtein
@@ -590,7 +591,7 @@ class Levels:
     def read(self, X: Any) -> Any:
         """Return vectors as whole numbers, (n, n_features), or series as a `SeriesBatch` of whole numbers."""
         if not self.longest:
-            return self.units.read(check_vectors(X, n_features=self.n_channels))
+            return self.units.read(read_numbers(X, self.n_channels))
         return _as_whole_series(X, self.n_channels, self.longest, self.units)
 
     def codes(self, objects: Any) -> Codes:

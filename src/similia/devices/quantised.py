@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
 from similia.codes.sign_projection import hadamard_length
+from similia.codes.vectors import read_numbers
 from similia.core.text import counted, short
 from similia.core.validation import (
     BadParameter,
@@ -394,7 +395,7 @@ def _input_of_encoder(encoder: Any, X: Any, length: int | None, letters: str) ->
             raise TypeError(f"{name_of(encoder)} cannot be quantised; NGramEncoder with binding='multiply' can")
         return _holding(NGrams.of(encoder, Letters.of([as_strings(X)], letters, length)), X)
     if isinstance(encoder, LevelEncoder):
-        return Levels.of(encoder, Units.of(check_vectors(X, n_features=len(encoder.low_)).astype(np.float64)), 0)
+        return Levels.of(encoder, Units.of(read_numbers(X, len(encoder.low_))), 0)
     batch = as_series(X)
     found = int(np.diff(batch.offsets).max()) if length is None else length
     return _holding(Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found), batch)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from similia.codes.bits import unpack_signs
 from similia.core.config import rows_per_block
+from similia.core.estimators import check_fitted
 from similia.core.validation import as_path, check_codes
 from similia.search.feature_index import FeatureIndex
 from similia.search.hamming_index import HammingIndex
@@ -70,6 +71,8 @@ def _packed(codes: Codes) -> npt.NDArray[np.uint8]:
 
 def _index_of(codes: Any) -> Any:
     """Return the index inside a search; raise if it holds no codes. Return anything else unchanged."""
+    if hasattr(codes, "kneighbors") and not isinstance(codes, HammingIndex):
+        check_fitted(codes)
     codes = getattr(codes, "index_", codes)
     if isinstance(codes, FeatureIndex | VectorIndex):
         by = "features" if isinstance(codes, FeatureIndex) else "vectors"
@@ -274,7 +277,7 @@ def write_parquet(codes: Codes, path: str | os.PathLike[str]) -> Path:
 
 def _ids(codes: Codes) -> npt.NDArray[np.int64]:
     """Return the ids of an index, or the numbers of the rows of an array."""
-    codes = getattr(codes, "index_", codes)
+    codes = _index_of(codes)
     return codes.ids if isinstance(codes, HammingIndex) else np.arange(len(check_codes(codes)), dtype=np.int64)
 
 
