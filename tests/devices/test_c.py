@@ -228,6 +228,14 @@ def test_codes_only_have_no_labels(tmp_path):
     ]
 
 
+def test_numbers_midway_between_levels_have_the_level_of_the_encoder(tmp_path):
+    encoder = sm.LevelEncoder(6, 256, random_state=0).fit(np.arange(11.0))  # every odd number is midway
+    small = sm.export_c(sm.Pipeline([("encoder", encoder)]), tmp_path, np.arange(11.0))
+    x = np.arange(-3, 15)[:, None]
+    found = answers(built("gcc, checked", tmp_path), small, small.input.arguments(x))
+    assert [code for _, _, code in found] == [code.tobytes() for code in encoder.transform(x)]
+
+
 def test_without_objects_the_landmarks_are_the_tests(tmp_path):
     for name, numbers in (
         ("gappy k-mers", "whole"), ("graphs", "whole"), ("edit distances", "whole"), ("DTW", "whole"),

@@ -579,6 +579,18 @@ def test_numbers_in_one_dimension_are_one_column():
     assert small.loss(x).bits == small.loss(x[:, None]).bits > 0.99
 
 
+@pytest.mark.parametrize("n_levels", [2, 3, 6, 11, 51])
+@pytest.mark.parametrize("most", [2, 7, 10, 30, 100])
+def test_whole_numbers_have_the_codes_of_the_encoder(n_levels, most):
+    X = np.random.default_rng(0).integers(-3, most - 2, (40, 3, 2))
+    for encoder, objects in (
+        (sm.LevelEncoder(n_levels, 64, random_state=0), X[:, 0]),
+        (sm.SequenceEncoder(n_levels, 2, 64, random_state=0), list(X)),
+    ):
+        small = sm.quantise(make_pipeline(encoder).fit(objects), objects)
+        np.testing.assert_array_equal(small.transform(objects), encoder.transform(objects))
+
+
 def test_letters_and_lengths_may_be_given():
     model, X = example("gappy k-mers")
     small = sm.quantise(model, max_length=500, letters="NX")

@@ -205,7 +205,8 @@ def _scratch(small: Quantised) -> int:
     if isinstance(small.prototypes, Prototypes):
         total += 4 * len(small.prototypes.R)
     if small.linear is None:
-        return total + small.n_bits * _counter_bits(read) // 8
+        rows = 4 * (read.encoder.n or 1) if read.kind == "sequence" else 0
+        return total + rows + small.n_bits * _counter_bits(read) // 8
     r = len(small.linear.A)
     total += 4 * read.width + (4 * r if small.in_floats else 10 * r + 8 * (r % 2))
     if isinstance(small.signs, FloatHadamard):

@@ -548,33 +548,27 @@ class Warped(_OfDistances):
 class Levels:
     """Codes of `LevelEncoder`, for vectors, or of `SequenceEncoder`, for series of at most `longest` points.
 
-    A number q of feature or channel j has the level (m_j q + c_j) / 2^16, rounded down and clipped to the levels that
-    exist.
-
     Attributes
     ----------
     encoder : LevelEncoder or SequenceEncoder
     units : Units
-    m, c : ndarray of int64 (n_features,)
     longest : int
         0 for vectors.
     """
 
     encoder: LevelEncoder | SequenceEncoder
     units: Units
-    m: Ints
-    c: Ints
     longest: int
 
-    @classmethod
-    def of(cls, encoder: LevelEncoder | SequenceEncoder, units: Units, longest: int) -> Levels:
-        span = np.where(encoder.high_ > encoder.low_, encoder.high_ - encoder.low_, np.inf)
-        a_level = (len(encoder.levels_) - 1) / span  # levels in one unit of the feature; 0 for a constant feature
-        m = np.rint(a_level * units.steps * 2**16).astype(np.int64)
-        c = np.rint((0.5 - a_level * encoder.low_) * 2**16).astype(np.int64)
-        if np.abs(m).max() > 2**31 - 1 or np.abs(c).max() > 2**55:
-            raise ValueError("the range of a feature is too small for the units of X; quantise with X as in training")
-        return cls(encoder, units, m, c, longest)
+    @property
+    def ends(self) -> Ints:
+        """The largest whole number of each level but the last, for each feature or channel, ascending in each row."""
+        levels = np.arange(len(self.encoder.levels_) - 1)[:, None]
+        found = np.full((len(levels), self.n_channels), -(2**15))
+        for bit in range(15, -1, -1):
+            more = found + 2**bit
+            found = np.where(self.encoder._level_indices(more * self.units.steps) <= levels, more, found)
+        return found.T
 
     @property
     def kind(self) -> str:
@@ -586,7 +580,7 @@ class Levels:
 
     @property
     def n_channels(self) -> int:
-        return len(self.m)
+        return len(self.encoder.low_)
 
     def read(self, X: Any) -> Any:
         """Return vectors as whole numbers, (n, n_features), or series as a `SeriesBatch` of whole numbers."""
@@ -595,12 +589,9 @@ class Levels:
         return _as_whole_series(X, self.n_channels, self.longest, self.units)
 
     def codes(self, objects: Any) -> Codes:
-        """Return the codes of objects from `read`; the encoder gets, for each number, the value of its level."""
-        values = objects.values.astype(np.int64) if self.longest else objects
-        last = len(self.encoder.levels_) - 1
-        levels = np.clip((values * self.m + self.c) >> 16, 0, last)
-        rounded = self.encoder.low_ + levels / last * (self.encoder.high_ - self.encoder.low_)
-        return self.encoder.transform(SeriesBatch(rounded, objects.offsets) if self.longest else rounded)
+        """Return the codes of objects from `read`."""
+        values = (objects.values if self.longest else objects) * self.units.steps
+        return self.encoder.transform(SeriesBatch(values, objects.offsets) if self.longest else values)
 
     def arguments(self, objects: Any) -> list[npt.NDArray]:
         return _points(objects) if self.longest else list(objects)

@@ -395,10 +395,10 @@ def _input_of_encoder(encoder: Any, X: Any, length: int | None, letters: str) ->
             raise TypeError(f"{name_of(encoder)} cannot be quantised; NGramEncoder with binding='multiply' can")
         return _holding(NGrams.of(encoder, Letters.of([as_strings(X)], letters, length)), X)
     if isinstance(encoder, LevelEncoder):
-        return Levels.of(encoder, Units.of(read_numbers(X, len(encoder.low_))), 0)
+        return Levels(encoder, Units.of(read_numbers(X, len(encoder.low_))), 0)
     batch = as_series(X)
     found = int(np.diff(batch.offsets).max()) if length is None else length
-    return _holding(Levels.of(encoder, Units.of(batch.values.astype(np.float64)), found), batch)
+    return _holding(Levels(encoder, Units.of(batch.values.astype(np.float64)), found), batch)
 
 
 def _first_stage(

@@ -444,8 +444,7 @@ def _input_tables(read: Any) -> Iterator[Table]:
         if read.n_channels > 1:
             yield Table("roles", "codes of the features or channels", "uint8_t", read.encoder.roles_)
         yield Table("ties", "code that decides ties", "uint8_t", read.encoder.ties_)
-        yield Table("per_step", "levels in a step, times 2^16", "int32_t", read.m)
-        yield Table("at_zero", "level of 0, times 2^16", "int64_t", read.c)
+        yield Table("ends", "largest number of each level but the last, by feature or channel", "int16_t", read.ends)
     elif isinstance(read, NGrams):
         yield from _letter_tables(read.letters)
         yield Table("number_of", "of a known letter", "uint8_t", np.searchsorted(read.letters.known, np.arange(256)))
