@@ -52,6 +52,14 @@ def test_the_model_has_the_chosen_size_and_was_fitted_to_all_objects(found):
     assert small.loss(X, Y).after > 0.9
 
 
+def test_a_copy_of_the_model_fits_other_objects(found):
+    assert found.model.get_params()["nystroem__landmarks"] == "rpcholesky"
+    again = clone(found.model).fit(X, Y)
+    np.testing.assert_array_equal(again[0].landmark_indices_, found.model[0].landmark_indices_)
+    np.testing.assert_array_equal(again[:2].transform(X), found.model[:2].transform(X))
+    assert len(clone(found.model).fit(X[::3], Y[::3])[0].landmark_indices_) == found.chosen.n_landmarks
+
+
 def test_accuracies_are_those_of_pipelines_fitted_to_the_folds(found):
     from sklearn.model_selection import StratifiedKFold
 

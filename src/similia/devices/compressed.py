@@ -244,13 +244,15 @@ class _Maker:
         """Return the model of a size, fitted."""
         nystroem = clone(self.nystroem).set_params(landmarks=self._order(X)[: size.n_landmarks])
         learner = clone(self.classifier).set_params(prototype_bits=size.prototype_bits)
-        return _joined(nystroem, self._signs(size.n_bits), learner).fit(X, y)
+        fitted = _joined(nystroem, self._signs(size.n_bits), learner).fit(X, y)
+        return fitted.set_params(**{f"nystroem__{name}": value for name, value in self._rule(size.n_landmarks).items()})
+
+    def _rule(self, n: int) -> dict[str, Any]:
+        return {"n_components": n, "landmarks": "rpcholesky", "random_state": self.landmark_seed}
 
     def _order(self, X: Any) -> npt.NDArray[np.int64]:
         """Return landmarks in the order in which they are drawn; fewer than asked for if these explain every object."""
-        how = {"n_components": self.landmarks[0], "landmarks": "rpcholesky", "random_state": self.landmark_seed}
-        found = clone(self.nystroem).set_params(**how).fit(X)
-        return np.asarray(found.landmark_indices_)
+        return np.asarray(clone(self.nystroem).set_params(**self._rule(self.landmarks[0])).fit(X).landmark_indices_)
 
     def _signs(self, n_bits: int) -> SignRandomProjection:
         return SignRandomProjection(n_bits, "hadamard", self.sign_seed)
