@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import similia as sm
-from devices.compiled import COMPILERS, IN_FLOATS, MAKERS, answers, built, example, needed
+from devices.compiled import COMPILERS, IN_FLOATS, MAKERS, STRICT, answers, built, example, needed
 from similia.devices.stages import Table, hadamard, literal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* similarity 0 to all landmarks")
@@ -422,6 +423,16 @@ def test_names_are_those_of_c(name, tmp_path):
     with pytest.raises(ValueError, match="name must be a letter followed by letters, digits and under"):
         sm.export_c(*example("vectors")[:1], tmp_path / "new", example("vectors")[1], name=name)
     assert not (tmp_path / "new").exists()
+
+
+def test_names_and_labels_clash_with_nothing_in_c(tmp_path):
+    command, _ = needed("gcc")
+    sm.export_c(*example("graphs")[:1], tmp_path, name="check")
+    model = deepcopy(example("vectors")[0])
+    model.steps[-1][1].classes_ = np.array(["a/*b", "*/", "/*/"])
+    sm.export_c(model, tmp_path, example("vectors")[1])
+    for file in ("check.c", "model.c"):
+        subprocess.run([*command, *STRICT, "-fsyntax-only", file], cwd=tmp_path, check=True)
 
 
 def test_a_label_that_no_bytes_stand_for_is_refused(tmp_path):
