@@ -3,6 +3,7 @@
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example as example_of
 from hypothesis import given, settings
@@ -589,6 +590,58 @@ def test_whole_numbers_have_the_codes_of_the_encoder(n_levels, most):
     ):
         small = sm.quantise(make_pipeline(encoder).fit(objects), objects)
         np.testing.assert_array_equal(small.transform(objects), encoder.transform(objects))
+
+
+def test_columns_in_another_order_are_refused():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
+    other = frame[["c", "b", "a"]]
+    for model, numbers in (
+        (make_pipeline(sm.LevelEncoder(9, 64, random_state=0)), "whole"),
+        (make_pipeline(StandardScaler(), sm.SignRandomProjection(64, random_state=0)), "whole"),
+        (make_pipeline(sm.SignRandomProjection(64, random_state=0)), "float"),
+        (make_pipeline(sm.Nystroem(sm.kernels.RBF(), 8), sm.SignRandomProjection(64, random_state=0)), "whole"),
+    ):
+        small = sm.quantise(model.fit(frame), frame, numbers=numbers)
+        assert small.loss(frame).bits > 0.97
+        for refuse in (model.transform, small.transform, lambda X, of=model, n=numbers: sm.quantise(of, X, numbers=n)):
+            with pytest.raises(ValueError, match=r"in another order|in the same order"):
+                refuse(other)
+
+
+@pytest.mark.parametrize("name", ["DTW", "sequences"])
+def test_series_that_are_not_finite_are_named(name):
+    small, _ = quantised(name)
+    bad = sm.objects.SeriesBatch(np.full((5, small.input.n_channels), np.nan), np.array([0, 2, 5]))
+    for refuse in (small.model.predict, small.predict, lambda X: sm.quantise(small.model, X)):
+        with pytest.raises(ValueError, match=r"X\[0\], time point 0, channel 0 is nan, expected a finite number"):
+            refuse(bad)
+
+
+@pytest.mark.parametrize("shift", [1e5, 1e6])
+@pytest.mark.parametrize("after", [[], [PCA()]], ids=str)
+def test_a_column_that_rounding_hides_is_left_out(shift, after):
+    X = np.random.default_rng(0).normal(size=(300, 5)) + np.array([0, 0, shift, 0, 0])
+    steps = [StandardScaler(), *after, sm.SignRandomProjection(400, random_state=0)]
+    assert sm.quantise(make_pipeline(*steps).fit(X), X).loss(X).bits > 0.84  # four columns are left
+
+
+def test_a_column_that_is_whitened_from_almost_nothing_is_left_out():
+    X = np.c_[np.random.default_rng(0).normal(size=(300, 4)), np.full(300, 7.1)]
+    model = make_pipeline(PCA(whiten=True), sm.SignRandomProjection(400, random_state=0)).fit(X)
+    assert model[0].explained_variance_[-1] > 0
+    assert sm.quantise(model, X).loss(X).bits > 0.99
+
+
+def test_a_column_of_zeros_is_kept():
+    X = np.c_[np.random.default_rng(0).normal(size=(40, 3)), np.zeros(40)]
+    small = sm.quantise(make_pipeline(sm.SignRandomProjection(64, random_state=0)).fit(X), X)
+    assert small.linear.A.all()
+
+
+def test_letters_without_complement_are_refused():
+    model, X = example("spectrum, both strands")
+    with pytest.raises(ValueError, match="letters holds 'X' at position 1, which has no complement; reverse_comp"):
+        sm.quantise(model, X, letters="NX")
 
 
 def test_letters_and_lengths_may_be_given():

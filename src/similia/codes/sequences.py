@@ -272,7 +272,7 @@ class SequenceEncoder(RangeEncoder):
             check_positive_int(self.n, "n")
 
     def _encode(self, X: Any) -> Codes | Counts:
-        series = _finite_series(X)
+        series = finite_series(X)
         if series.n_dims != len(self.low_):
             raise ValueError(
                 f"the series have {counted(series.n_dims, 'channel')}, expected {len(self.low_)} as in fit"
@@ -319,7 +319,7 @@ def _ngrams(letters: Indices, offsets: Indices, n: int, n_symbols: int) -> tuple
     return rows, ngram_offsets
 
 
-def _finite_series(X: Any) -> SeriesBatch:
+def finite_series(X: Any) -> SeriesBatch:
     """Return `X` as a `SeriesBatch`; raise if a series is empty or not finite, as in a batch made by hand."""
     from similia.objects import as_series
     from similia.objects.vectors import check_finite
@@ -331,7 +331,7 @@ def _finite_series(X: Any) -> SeriesBatch:
 
 
 def _finite_values(X: Any) -> npt.NDArray[np.floating]:
-    return _finite_series(X).values
+    return finite_series(X).values
 
 
 def _bundle_in_threads(

@@ -40,7 +40,7 @@ def quantised(
     if X is None:
         return small, None
     if small is model:
-        small.input.read(X)  # raises if an object breaks a limit, as `quantise` does otherwise
+        small.read(X)  # raises if an object breaks a limit, as `quantise` does otherwise
     n = n_objects(X)
     loss = small.loss(take(X, np.linspace(0, n - 1, min(n, _COMPARED)).astype(int)))
     if loss.bits < _ALIKE:
@@ -49,7 +49,7 @@ def quantised(
         else:
             warn_user(
                 f"in whole numbers, {loss}: similarities may be too close to 0 for 24 bits (try a smaller gamma), or "
-                "the steps of numbers too large (give X as in training)"
+                "the steps of numbers too large (give X as in training, or numbers='float')"
             )
     return small, loss
 
@@ -98,7 +98,7 @@ def answers(small: Quantised, X: Any, most: int) -> tuple[Any, npt.NDArray[np.ui
         elif isinstance(small.input, Warped | Gaussian):
             X = _in_units(small.input)
     try:
-        objects = small.input.read(take(X, np.arange(min(most, n_objects(X)))))
+        objects = small.read(take(X, np.arange(min(most, n_objects(X)))))
     except BadValue as error:
         if given:
             raise

@@ -36,13 +36,14 @@ import scipy.sparse as sp
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder
 from similia.codes.hypervectors import basis, tie_code
+from similia.codes.sequences import finite_series
 from similia.codes.vectors import read_numbers
 from similia.core.text import counted, short
 from similia.core.validation import BadValue, check_vectors
 from similia.distances import DTW, Levenshtein
 from similia.kernels import WeisfeilerLehman
 from similia.kernels.strings import complements_of, letters_read
-from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings
+from similia.objects import GraphBatch, StringBatch, as_graphs, as_strings
 from similia.objects.series import SeriesBatch
 
 Floats = npt.NDArray[np.float32]
@@ -130,8 +131,8 @@ class Letters:
 
 
 def _as_whole_series(X: Any, n_channels: int, longest: int, units: Units) -> SeriesBatch:
-    """Return series in steps; raise if one is too long or has another number of channels."""
-    batch = as_series(X)
+    """Return series in steps; raise if one is not finite, too long or has another number of channels."""
+    batch = finite_series(X)
     lengths = np.diff(batch.offsets)
     if batch.n_dims != n_channels:
         raise BadValue(None, f"has series of {counted(batch.n_dims, 'channel')}", f"{n_channels} as in training")
@@ -152,11 +153,21 @@ def in_steps(batch: SeriesBatch, units: Units) -> SeriesBatch:
         raise error.changed(index=row) from None
 
 
+class _Vectors:
+    kind: ClassVar[str] = "vector"
+
+    def numbers(self, objects: Any) -> Any:
+        return objects
+
+    def arguments(self, objects: npt.NDArray) -> list[npt.NDArray]:
+        """Return the arguments of the C function for each object."""
+        return list(objects)
+
+
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(_Vectors):
     """The input that passes on the numbers of a vector, as whole numbers of steps."""
 
-    kind: ClassVar[str] = "vector"
     units: Units
 
     @property
@@ -170,13 +181,6 @@ class Numbers:
     def read(self, X: Any) -> Ints:
         """Return vectors as whole numbers, shape (n, n_features)."""
         return self.units.read(check_vectors(X, n_features=len(self.units.steps)))
-
-    def numbers(self, objects: Ints) -> Ints:
-        return objects
-
-    def arguments(self, objects: Ints) -> list[Ints]:
-        """Return the arguments of the C function for each object."""
-        return list(objects)
 
 
 @dataclass(frozen=True)
@@ -270,10 +274,9 @@ class Gaussian(_OfDistances, Numbers):
 
 
 @dataclass(frozen=True)
-class FloatVectors:
+class FloatVectors(_Vectors):
     """The input that passes on the numbers of a vector unchanged, as float32."""
 
-    kind: ClassVar[str] = "vector"
     n_features: int
 
     @property
@@ -290,27 +293,14 @@ class FloatVectors:
             raise BadValue(i, f"holds {X[i, j]:g} in column {j}", "numbers of float32", "scale the column down")
         return found
 
-    def numbers(self, objects: Floats) -> Floats:
-        return objects
-
-    def arguments(self, objects: Floats) -> list[Floats]:
-        """Return the arguments of the C function for each object."""
-        return list(objects)
-
 
 @dataclass(frozen=True)
-class FloatGaussian(FloatVectors):
+class FloatGaussian(_OfDistances, FloatVectors):
     """Values of a Gaussian kernel with landmarks, from vectors of float32."""
 
     kind: ClassVar[str] = "gaussian"
     landmarks: Floats
     curve: Decay
-
-    limit: ClassVar[int] = 1
-
-    @property
-    def width(self) -> int:
-        return len(self.landmarks)
 
     def numbers(self, objects: Floats) -> Floats:
         total = np.zeros((len(objects), len(self.landmarks)), np.float32)
@@ -533,7 +523,6 @@ class Warped(_OfDistances):
         return self.landmarks.n_dims
 
     def read(self, X: Any) -> SeriesBatch:
-        """Return series in steps; raise if one is too long or has another number of channels."""
         return _as_whole_series(X, self.n_channels, self.longest, self.units)
 
     def numbers(self, objects: SeriesBatch) -> Ints:

@@ -18,8 +18,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from similia.codes import LevelEncoder, NGramEncoder, SequenceEncoder, SignRandomProjection
+from similia.codes.sequences import finite_series
 from similia.codes.sign_projection import hadamard_length
 from similia.codes.vectors import read_numbers
+from similia.core.estimators import check_columns
 from similia.core.text import counted, short
 from similia.core.validation import (
     BadParameter,
@@ -66,8 +68,9 @@ from similia.distances import DTW, Levenshtein
 from similia.embeddings import D2KE, Nystroem
 from similia.embeddings.vectors import FeatureScaler
 from similia.kernels import RBF, DistanceRBF, GappyKmers, Spectrum, WeightedDegree, WeisfeilerLehman
+from similia.kernels.strings import check_letters
 from similia.learn import ConformalClassifier, HDClassifier
-from similia.objects import as_graphs, as_series, as_strings, n_objects, take
+from similia.objects import as_graphs, as_strings, n_objects, take
 from similia.pipelines import steps_of
 
 _HOW = 'SignRandomProjection(method="hadamard"), or similia fit --directions hadamard'
@@ -171,7 +174,12 @@ class Quantised:
 
     def transform(self, X: Any) -> npt.NDArray[np.uint8]:
         """Return the code of each of n objects, a row of packed bits, shape (n, n_bits // 8)."""
-        return self.codes(self.input.read(X))
+        return self.codes(self.read(X))
+
+    def read(self, X: Any) -> Any:
+        """Return the objects `X` as `codes` takes them; raise if one, or a column of a data frame, does not fit."""
+        check_columns(steps_of(self.model)[0], X, reset=False)
+        return self.input.read(X)
 
     def scores(self, X: Any) -> npt.NDArray:
         """Return the scores of the classes, int64 or float32 of shape (n, n_classes); the largest gives the label."""
@@ -214,10 +222,7 @@ class Quantised:
         return Loss(len(old), bits, float(np.mean(old == new)), *accuracies)
 
     def codes(self, objects: Any) -> npt.NDArray[np.uint8]:
-        """Return the codes (rows of packed bits) of n objects that ``self.input.read(X)`` has converted.
-
-        `transform` returns the same codes for the objects `X` themselves.
-        """
+        """Return the codes (rows of packed bits) of n objects that `read` has converted."""
         if self.linear is None or self.signs is None:
             found: npt.NDArray[np.uint8] = self.input.codes(objects)
             return found
@@ -332,6 +337,8 @@ def quantise(
     classifier = steps.pop() if steps and isinstance(steps[-1], HDClassifier) else None
     for part in (model, *steps, *([classifier] if classifier else [])):
         check_is_fitted(part, msg=f"model ({kinds_of(model)}) is not fitted; fit it first: model.fit(X, y)")
+    if steps:
+        check_columns(steps[0], X, reset=False)
     length = None if max_length is None else check_positive_int(max_length, "max_length")
     if len(steps) == 1 and isinstance(steps[0], LevelEncoder | SequenceEncoder | NGramEncoder):
         if not whole:
@@ -347,12 +354,17 @@ def quantise(
             collection="model", parameter="similia.recipes.nyshd(kernel).fit(X, y)",
         )  # fmt: skip
     projection = steps.pop()
-    read, k, A, c = _first_stage(steps, projection, X, length, letters, whole)
+    read, k, exact, A, c = _first_stage(steps, projection, X, length, letters, whole)
     _check_unused(read, length, letters)
+    B, d = A, c  # as A and c, but noise stays
+    A, c = _above_noise(A, c, B, d, k, exact)
     for step in steps:
-        A, c = _after_step(step, A, c)
-    used = 1 + int(np.flatnonzero(np.abs(A.reshape(len(A), -1)).sum(axis=1) + np.abs(c)).max(initial=0))
-    A, c = A[:used], c[:used]
+        B, d = _after_step(step, B, d)
+        A, c = _above_noise(*_after_step(step, A, c), B, d, k, exact)
+    used = len(A)
+    if A.ndim == 2:
+        used = 1 + int(np.flatnonzero(np.abs(A).sum(axis=1) + np.abs(c)).max(initial=0))
+        A, c = A[:used], c[:used]
     linear = Linear.of(A, c, read.limit, k) if whole else FloatLinear.of(A, c)
     signs = _signs(projection, used, whole)
     return Quantised(model, read, linear, signs, *_learner(classifier, signs.n_bits, whole))
@@ -396,18 +408,19 @@ def _input_of_encoder(encoder: Any, X: Any, length: int | None, letters: str) ->
         return _holding(NGrams.of(encoder, Letters.of([as_strings(X)], letters, length)), X)
     if isinstance(encoder, LevelEncoder):
         return Levels(encoder, Units.of(read_numbers(X, len(encoder.low_))), 0)
-    batch = as_series(X)
+    batch = finite_series(X)
     found = int(np.diff(batch.offsets).max()) if length is None else length
     return _holding(Levels(encoder, Units.of(batch.values.astype(np.float64)), found), batch)
 
 
 def _first_stage(
     steps: list[Any], projection: Any, X: Any, length: int | None, letters: str, whole: bool
-) -> tuple[Any, Ints | None, Floats, Floats]:
-    """Return (input, whole numbers k of some objects or None, A, c) for the coordinates A k + c.
+) -> tuple[Any, Ints | None, Floats | None, Floats, Floats]:
+    """Return (input, numbers k of some objects or None, k before rounding, A, c) for the coordinates A k + c.
 
     The first of `steps` is removed if it compares objects, as `Nystroem` and `D2KE` do.
     """
+    found: Any
     first = steps[0] if steps else None
     if isinstance(first, Nystroem):
         kernel, landmarks, A = first.kernel_, first.landmarks_, first.components_.T
@@ -416,28 +429,34 @@ def _first_stage(
         if counted and not getattr(kernel, "boundaries", None):
             return _features(kernel, landmarks, steps, X, letters, length, A)
         if isinstance(kernel, RBF):
-            return _above_noise(_gaussian(kernel, landmarks, X, whole), kernel, landmarks, X, A)
-        if isinstance(kernel, DistanceRBF):
+            found = _gaussian(kernel, landmarks, X, whole)
+        elif isinstance(kernel, DistanceRBF):
             decay = Decay(float(kernel.gamma), square=True)
             found = _distances(kernel.distance, landmarks, X, letters, length, decay, whole)
-            return _above_noise(found, kernel, landmarks, X, A)
-        raise TypeError(f"the kernel {name_of(kernel)} cannot be quantised; {_KERNELS} can")
+        else:
+            raise TypeError(f"the kernel {name_of(kernel)} cannot be quantised; {_KERNELS} can")
+        objects = _some(kernel.as_objects(landmarks if X is None else X))
+        exact = kernel(objects, landmarks).astype(np.float64) * found.limit
+        return found, found.numbers(found.read(objects)), exact, A / found.limit, np.zeros(len(A))
     if isinstance(first, D2KE):
         del steps[0]
         decay = Decay(float(first.gamma_))
         found = _distances(first.distance_, first.random_objects_, X, letters, length, decay, whole)
         factors = np.full(found.width, 1 / (found.limit * np.sqrt(found.width)))
-        return found, None, factors, np.zeros(found.width)
-    if not whole:
-        n_features = (first or projection).n_features_in_
-        read = FloatVectors(n_features)
-        return (read if X is None else _holding(read, X)), None, np.ones(n_features), np.zeros(n_features)
-    if X is None:
-        raise _needs_objects("a model without landmarks")
+        objects = _some(first.random_objects_ if X is None else X)
+        exact = np.asarray(first.transform(objects)) / factors
+        return found, found.numbers(found.read(objects)), exact, factors, np.zeros(found.width)
     reader = first or projection
-    X = check_vectors(X, n_features=getattr(reader, "n_features_in_", None), by=reader)
-    units = Units.of(X.astype(np.float64))
-    return Numbers(units), None, units.steps.copy(), np.zeros(len(units.steps))
+    if X is None:
+        if whole:
+            raise _needs_objects("a model without landmarks")
+        n_features = reader.n_features_in_
+        return FloatVectors(n_features), None, None, np.ones(n_features), np.zeros(n_features)
+    X = check_vectors(X, n_features=getattr(reader, "n_features_in_", None), by=reader).astype(np.float64)
+    units = Units.of(X) if whole else Units(np.ones(X.shape[1]))
+    read = _holding(Numbers(units) if whole else FloatVectors(X.shape[1]), X)
+    objects = _some(X)
+    return read, read.read(objects), objects / units.steps, units.steps.copy(), np.zeros(len(units.steps))
 
 
 def _needs_objects(who: str) -> BadParameter:
@@ -464,8 +483,8 @@ def _holding(read: Any, X: Any, landmarks: Any = None) -> Any:
 
 def _features(
     kernel: Any, landmarks: Any, steps: list[Any], X: Any, letters: str, length: int | None, A: Floats
-) -> tuple[Substrings | Subtrees, Ints, Floats, Floats]:
-    """Return (input, k, A, c), as `first_stage`, for a kernel that is a product of feature counts."""
+) -> tuple[Substrings | Subtrees, Ints, None, Floats, Floats]:
+    """Return what `_first_stage` returns, for a kernel that is a product of feature counts; these are not rounded."""
     if kernel.normalize and steps:
         raise TypeError(
             f"{name_of(steps[0])} after a kernel with normalize=True cannot be quantised, since a device does not "
@@ -476,27 +495,39 @@ def _features(
         found = Subtrees.of(kernel, [landmarks, *([] if X is None else [as_graphs(X)])], length)
     else:
         known = Letters.of([landmarks, *([] if X is None else [as_strings(X)])], letters, length)
+        if getattr(kernel, "reverse_complement", False):
+            try:
+                check_letters(as_strings([letters]))
+            except BadValue as error:
+                raise error.changed(index=None, collection="letters") from None
         found = Substrings(Features.of(kernel, landmarks), known)
     _holding(found, X, landmarks)
     _ = found.limit  # raises if products of counts exceed 32 bits
     norms = kernel.counted(landmarks).squared_norms if kernel.normalize else np.ones(len(landmarks))
-    return found, found.numbers(landmarks), A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
+    return found, found.numbers(landmarks), None, A / np.sqrt(np.where(norms > 0, norms, 1.0)), np.zeros(len(A))
 
 
-def _above_noise(read: Any, kernel: Any, landmarks: Any, X: Any, A: Floats) -> tuple[Any, Ints, Floats, Floats]:
-    """Return (input, k, A, c), as `first_stage`, without coordinates that rounding changes by more than their size.
+def _some(X: Any) -> Any:
+    """Return the objects on which rounding errors are measured."""
+    return take(X, np.linspace(0, n_objects(X) - 1, min(n_objects(X), _EXAMPLES)).astype(int))
 
-    Such coordinates belong to small eigenvalues, by whose roots the similarities are divided. Their rows of A become 0.
-    Changes and sizes are mean squares over at most 300 objects of X, or landmarks.
+
+def _above_noise(
+    A: Floats, c: Floats, B: Floats, d: Floats, k: Ints | None, exact: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return A and c without the coordinates A k + c that differ from B exact + d by more than their size.
+
+    Such coordinates belong to small eigenvalues or variances, by whose roots numbers are divided. Their rows become 0.
+    Differences and sizes are mean squares.
     """
-    objects = kernel.as_objects(landmarks if X is None else X)
-    objects = take(objects, np.linspace(0, n_objects(objects) - 1, min(n_objects(objects), _EXAMPLES)).astype(int))
-    exact, k = kernel(objects, landmarks).astype(np.float64), read.numbers(read.read(objects))
-    size, change = (np.square(values @ A.T).mean(axis=0) for values in (exact, k / read.limit - exact))
-    kept = change < size
+    if k is None or exact is None:
+        return A, c
+    found, true = _times(k, A) + c, _times(exact, B) + d
+    size, change = (np.square(values).mean(axis=0) for values in (true, found - true))
+    kept = change <= size
     if not kept.any():
         raise ValueError("rounding changes every coordinate by more than its size; quantise with X as in training")
-    return read, k, np.where(kept[:, None], A / read.limit, 0.0), np.zeros(len(A))
+    return np.where(kept if A.ndim == 1 else kept[:, None], A, 0.0), np.where(kept, c, 0.0)
 
 
 def _gaussian(kernel: RBF, landmarks: npt.NDArray, X: Any, whole: bool) -> Gaussian | FloatGaussian:
@@ -523,7 +554,7 @@ def _distances(
     if not whole:
         raise TypeError(f"the distance {name_of(distance)} cannot be in float32, Levenshtein can; take numbers='whole'")
     if type(distance) is DTW and (landmarks.n_dims == 1 or distance.local == "sqeuclidean"):
-        batches = [landmarks, *([] if X is None else [as_series(X)])]
+        batches = [landmarks, *([] if X is None else [finite_series(X)])]
         units = Units.of(np.concatenate([batch.values for batch in batches]).astype(np.float64), common=True)
         found = max(int(np.diff(batch.offsets).max()) for batch in batches)
         length = found if length is None else length
@@ -549,11 +580,11 @@ def _after_step(step: Any, A: Floats, c: Floats) -> tuple[Floats, Floats]:
     if isinstance(step, StandardScaler):
         scale = np.ones(len(A)) if step.scale_ is None else step.scale_
         mean = np.zeros(len(A)) if step.mean_ is None or not step.with_mean else step.mean_
-        return _times(1 / scale, A), (c - mean) / scale
+        return (A.T / scale).T, (c - mean) / scale
     if isinstance(step, MinMaxScaler) and not step.clip:
-        return _times(step.scale_, A), c * step.scale_ + step.min_
+        return (A.T * step.scale_).T, c * step.scale_ + step.min_
     if isinstance(step, MaxAbsScaler):
-        return _times(1 / step.scale_, A), c / step.scale_
+        return (A.T / step.scale_).T, c / step.scale_
     if isinstance(step, PCA):
         axes = step.components_
         if step.whiten:
@@ -567,8 +598,8 @@ def _after_step(step: Any, A: Floats, c: Floats) -> tuple[Floats, Floats]:
     )
 
 
-def _times(factors: Floats, A: Floats) -> Floats:
-    return factors * A if A.ndim == 1 else factors[:, None] * A
+def _times(k: npt.NDArray, A: Floats) -> Floats:
+    return k * A if A.ndim == 1 else k @ A.T
 
 
 def _most_squared(n: int) -> int:
