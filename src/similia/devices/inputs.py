@@ -327,18 +327,8 @@ class Features:
     """Feature counts of landmarks, by feature, for products with the counts of an object.
 
     A feature is identified by 32 bits: the upper half of its id XOR the lower half. Features with the same 32 bits
-    count as one.
-
-    Attributes
-    ----------
-    kernel : Spectrum, GappyKmers, WeightedDegree or WeisfeilerLehman
-    ids : ndarray of uint32 (n_ids,)
-        Features of the landmarks, ascending.
-    offsets, landmarks, counts : ndarray of int64
-        Feature i occurs in the landmarks ``landmarks[offsets[i]:offsets[i + 1]]``; the same part of `counts` holds the
-        numbers of occurrences, times the weight of the feature.
-    width : int
-        Number of landmarks.
+    count as one. Feature ``ids[i]`` (ascending) occurs in the landmarks ``landmarks[offsets[i]:offsets[i + 1]]``; the
+    same part of `counts` holds the numbers of occurrences, times the weight of the feature.
     """
 
     kernel: Any
@@ -427,15 +417,9 @@ class Substrings(_Strings, _OfFeatures):
 
 @dataclass(frozen=True)
 class Subtrees(_OfFeatures):
-    """Inner products of the Weisfeiler-Lehman colour counts of graphs and of landmarks.
+    """Inner products of the Weisfeiler-Lehman colour counts of graphs and of landmarks; an edge is two arcs.
 
-    Attributes
-    ----------
-    features : Features
-    most_nodes, most_arcs : int
-        Maximum size of a graph; an undirected edge is two arcs.
-    node_labels, edge_labels : bool
-        Whether the graphs have labels that the kernel reads.
+    `node_labels` and `edge_labels` say whether the graphs have labels that the kernel reads.
     """
 
     kind: ClassVar[str] = "subtrees"
@@ -535,15 +519,7 @@ class Warped(_OfDistances):
 
 @dataclass(frozen=True)
 class Levels:
-    """Codes of `LevelEncoder`, for vectors, or of `SequenceEncoder`, for series of at most `longest` points.
-
-    Attributes
-    ----------
-    encoder : LevelEncoder or SequenceEncoder
-    units : Units
-    longest : int
-        0 for vectors.
-    """
+    """Codes of `LevelEncoder`, for vectors (`longest` is 0), or of `SequenceEncoder`, for series of up to `longest`."""
 
     encoder: LevelEncoder | SequenceEncoder
     units: Units
@@ -588,13 +564,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class NGrams(_Strings):
-    """Codes of `NGramEncoder`.
-
-    Attributes
-    ----------
-    items : ndarray of uint8 (n_letters, n_bits // 8)
-        The vector of each letter that the model knows.
-    """
+    """Codes of `NGramEncoder`; row i of `items` is the vector of known letter i."""
 
     kind: ClassVar[str] = "ngrams"
     encoder: NGramEncoder
