@@ -242,26 +242,26 @@ def _linear(learner: Any, row: Any) -> Decision:
         scores = dense(row).ravel() @ coef.T + intercept
         winner, other, sign, machine = best_machine(learner.predict(row)[0], classes, scores)
         w, b = sign * coef[machine], sign * float(intercept[machine])
-        value, both = float(dense(row).ravel() @ w) + b, _both(classes, winner, other)
-        return Decision(
-            value, "decision", against(classes, winner, other), w, b, note=one_vs_one(classes), classes=both
-        )
+        return _between(classes, winner, other, float(dense(row).ravel() @ w) + b, w, b, one_vs_one(classes))
     check_one_label(learner, row)
     scores = dense(learner.decision_function(row)).ravel()
     if len(classes) == 2:
         winner = int(scores[0] > 0)
-        sign, title = 2.0 * winner - 1.0, against(classes, winner, 1 - winner)
-        w, b, both = sign * coef[0], sign * float(intercept[0]), _both(classes, winner, 1 - winner)
-        return Decision(sign * float(scores[0]), "decision", title, w, b, classes=both)
+        sign = 2.0 * winner - 1.0
+        w, b = sign * coef[0], sign * float(intercept[0])
+        return _between(classes, winner, 1 - winner, sign * float(scores[0]), w, b)
     winner, other = best_two(scores)
     value = float(scores[winner] - scores[other])
     w, b = coef[winner] - coef[other], float(intercept[winner] - intercept[other])
-    both = _both(classes, winner, other)
-    return Decision(value, "decision", against(classes, winner, other), w, b, classes=both)
+    return _between(classes, winner, other, value, w, b)
 
 
-def _both(classes: Any, winner: int, other: int) -> tuple[str, str]:
-    return str(classes[winner]), str(classes[other])
+def _between(
+    classes: Any, winner: int, other: int, value: float, weights: Floats, intercept: float, note: str = ""
+) -> Decision:
+    both = str(classes[winner]), str(classes[other])
+    title = against(classes, winner, other)
+    return Decision(value, "decision", title, weights, intercept, note=note, classes=both)
 
 
 def best_two(scores: Floats) -> tuple[int, int]:
@@ -323,11 +323,9 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
         "bits are not a linear function of the object: the parts are those of the best linear prediction of the bits, "
         "and its error is not explained by parts"
     )
-    title = against(learner.classes_, winner, other)
     intercept = float(learner.intercept_[winner] - learner.intercept_[other])
-    both = _both(learner.classes_, winner, other)
     value = float(scores[winner] - scores[other])
-    return Decision(value, "decision", title, weights, intercept, note=note, classes=both)
+    return _between(learner.classes_, winner, other, value, weights, intercept, note)
 
 
 def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
@@ -525,22 +523,20 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: Decision, naming: Na
     if hasattr(first, "time_shares"):
         amounts, intercept = _by_time(first, X, rows, found)
         return of_times(amounts, X.values), intercept
-    if found.amounts is not None:
-        row, named, intercept = dense(rows).ravel(), naming.after([first] if first is not None else []), found.intercept
-        return Found(found.amounts, lambda k: (_column_name(first, k, row[k], named), NOWHERE, NOWHERE)), intercept
-    if isinstance(first, KernelFeatures) and (blocks := blocks_of(first._learnt_kernel)) is not None:
+    by_weights = found.amounts is None
+    if by_weights and isinstance(first, KernelFeatures) and (blocks := blocks_of(first._learnt_kernel)) is not None:
         parts = []
         for block, column in blocks:
             x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
             coefficients = coefficients_by_column(block, column, x, first.n_features, found.weights)
             parts.append(linear_parts(x, block.scale(X)[0] * coefficients).times(1.0, block.prefix))
         return joined(parts), found.intercept
-    if isinstance(first, Nystroem) and not first._fitted_to_matrix:
+    if by_weights and isinstance(first, Nystroem) and not first._fitted_to_matrix:
         alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
         return sum_parts(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
     row, named, intercept = dense(rows).ravel(), naming.after([first] if first is not None else []), found.intercept
     values = row
-    if found.centre is not None:
+    if by_weights and found.centre is not None:
         values = row - found.centre
         intercept += float(found.centre @ found.weights)
 
@@ -548,7 +544,7 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: Decision, naming: Na
         near = found.classes[int(found.weights[k] < 0)] if found.classes else ""
         return _column_name(first, k, row[k], named, near), NOWHERE, NOWHERE
 
-    return Found(values * found.weights, describe), intercept
+    return Found(values * found.weights if found.amounts is None else found.amounts, describe), intercept
 
 
 def _of_union(union: FeatureUnion, X: Any, found: Decision, naming: Naming) -> tuple[Found, float]:

@@ -274,8 +274,10 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
 
 
 def _word(kernel: Spectrum | Mismatch | GappedKmers, letters: npt.NDArray) -> str:
-    """Return a k-mer as text, with its reverse complement if the kernel reads both strands of DNA."""
-    strands = [letters, complements_of(letters)[::-1]] if kernel.reverse_complement else [letters]
+    """Return a k-mer as text, with its reverse complement if the kernel reads both strands; its gaps stay."""
+    strands = [letters]
+    if kernel.reverse_complement:
+        strands.append(np.where(letters == ord("."), letters, complements_of(letters))[::-1])
     return "/".join(sorted({text_of(strand) for strand in strands}))
 
 
@@ -369,8 +371,7 @@ def _motifs(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
     def name(o: int) -> str:
         motif = np.full(places[o, -1] - places[o, 0] + 1, ord("."), np.uint32)
         motif[places[o] - places[o, 0]] = values[places[o]]
-        strands = [motif, _opposite(motif)] if kernel.reverse_complement else [motif]
-        return "/".join(sorted({text_of(strand) for strand in strands}))
+        return _word(kernel, motif)
 
     digests = [
         hashlib.blake2b(name(o).encode("utf-8", "surrogatepass"), digest_size=8).digest() for o in range(len(ids))
@@ -378,11 +379,6 @@ def _motifs(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
     groups = np.frombuffer(b"".join(digests), np.uint64)
     found = Occurrences.of_width(ids, places, name, len(values))
     return replace(found, values=np.tile(side[3][:n_windows], len(chosen)), groups=groups)
-
-
-def _opposite(motif: npt.NDArray) -> npt.NDArray:
-    """Return the reverse complement of a motif; its gaps stay."""
-    return np.where(motif == ord("."), motif, complements_of(motif))[::-1]
 
 
 def _subsequences(kernel: GappedKmers, batch: StringBatch) -> Occurrences:

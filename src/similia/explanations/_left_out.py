@@ -208,7 +208,9 @@ def _windows(view: View) -> list[Places]:
         return [np.arange(start, start + width) for start in starts.tolist()]
     order = np.arange(n)
     if n > _MOST:  # places near each other become neighbours in this order
-        order = reverse_cuthill_mckee(_adjacency(view)) if view.kind == "graphs" else KDTree(view.values, 1).indices
+        order = (
+            reverse_cuthill_mckee(_adjacency(view.arcs, n)) if view.kind == "graphs" else KDTree(view.values, 1).indices
+        )
     return [np.sort(some).astype(np.int64) for some in np.array_split(order, min(n, _MOST))]
 
 
@@ -220,15 +222,13 @@ def _pieces(view: View, windows: list[Places], amounts: Floats, strong: float) -
         least = strong if view.kind == "sets" else _NOTHING * float(np.abs(amounts).max())
         return [window for window in windows if abs(amounts[window[0]]) > least]
     levels = np.where(np.abs(amounts) > strong, np.sign(amounts), 0.0)
-    u, v = view.arcs[:, levels[view.arcs[0]] == levels[view.arcs[1]]]
-    alike = sp.csr_array((np.ones(len(u)), (u, v)), shape=(view.n_places, view.n_places))
-    numbers = connected_components(alike, directed=False)[1]
+    alike = view.arcs[:, levels[view.arcs[0]] == levels[view.arcs[1]]]
+    numbers = connected_components(_adjacency(alike, view.n_places), directed=False)[1]
     return [np.flatnonzero(numbers == k) for k in np.unique(numbers[levels != 0])]
 
 
-def _adjacency(view: View) -> sp.csr_matrix:
-    n = view.n_places
-    return sp.csr_matrix((np.ones(view.arcs.shape[1]), (view.arcs[0], view.arcs[1])), shape=(n, n))
+def _adjacency(arcs: Places, n: int) -> sp.csr_matrix:
+    return sp.csr_matrix((np.ones(arcs.shape[1]), (arcs[0], arcs[1])), shape=(n, n))
 
 
 def _named(view: View, places: Places) -> str:

@@ -521,7 +521,8 @@ def whole_note(e: Explanation, rest_in: str = "") -> str:
         return e.note
     table, n = tables(e)[-1], len(e.parts) - len(e._intercept)
     share = number(float(f"{100 * sum(row.size for row in table.rows[:n]) / table.whole:.2g}"))
-    told = f"the {counted(n, 'listed part')} {'holds' if n == 1 else 'hold'} {share} % of the {_whole_of(table)}"
+    whole = "value" if table.percentages == "%" else "sum of absolute amounts"
+    told = f"the {counted(n, 'listed part')} {'holds' if n == 1 else 'hold'} {share} % of the {whole}"
     if e.shares_x is None:
         if kind != "strings" or e.listed_share >= _LITTLE:
             return e.note
@@ -535,10 +536,6 @@ def whole_note(e: Explanation, rest_in: str = "") -> str:
     else:
         return e.note
     return one_note(e.note, told)
-
-
-def _whole_of(table: Table) -> str:
-    return "value" if table.percentages == "%" else "sum of absolute amounts"
 
 
 def _lines(table: Table) -> list[str]:
@@ -623,7 +620,7 @@ def shortened(text: str, most: int) -> str:
 
 def visible(text: str) -> str:
     """Replace newlines and tabs by spaces, and other unprintable characters by U+FFFD."""
-    return "".join(c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return visible_letters(text.replace("\n", " ").replace("\t", " "))
 
 
 def visible_letters(text: str) -> str:

@@ -608,6 +608,11 @@ def described(seen: Seen, i: int) -> str:
     return short(seen.batch[i], _LETTERS)
 
 
+def on_page(seen: Seen, i: int, name: str) -> Json:
+    """Return the number, name and description of object `i` for the template of neighbourhoods."""
+    return {"i": i, "name": name, "text": described(seen, i), "is_text": seen.kind in TEXTS}
+
+
 def _symbols(graph: GraphBatch) -> list[str]:
     """Return the chemical symbol of each atom if the graph is a molecule, else an empty list."""
     labels = [] if graph.node_labels is None else graph.node_labels.tolist()

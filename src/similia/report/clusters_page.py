@@ -121,9 +121,6 @@ def write_clusters(
         about_map(context),
         _about_medoids(found, context, shown),
     ]
-    data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
-    for section in sections:
-        data |= section.data
     cards = [("objects", f"{n:,}", context.seen.kind), ("clusters", str(clusters.n_clusters_), found.chosen)]
     if found.noise:
         cards.append(("noise", f"{found.noise:,}", "objects in no cluster"))
@@ -132,7 +129,8 @@ def write_clusters(
         cards.append(("agreement", f"{adjusted_rand_score(classes, found.labels):.2f}", how))
     text = page(
         "page", title=title or f"Clusters of {context.seen.kind}", model=context.parts,
-        parameters=without_addresses(model), cards=cards, sections=sections, data=data,
+        parameters=without_addresses(model), cards=cards, sections=sections,
+        data={"objects": for_page(context.seen), "names": context.names},
     )  # fmt: skip
     write_text(text, place)
     return place

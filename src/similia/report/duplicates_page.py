@@ -19,7 +19,7 @@ from similia.core.estimators import is_lazy
 from similia.core.text import counted, number
 from similia.core.validation import BadItem, BadParameter, BadValue, check_positive_int, generator
 from similia.objects import n_objects, take
-from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at
+from similia.report._context import Seen, checked_names, for_page, look_at, on_page
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import bins_of, mark
 from similia.search.duplicates import Duplicates
@@ -225,9 +225,7 @@ class _Shown:
         return str(self.names[row])
 
     def on_page(self, row: int) -> dict[str, Any]:
-        """Return what the template needs of the object at position `row`."""
-        i = int(np.searchsorted(self.rows, row))
-        return {"i": i, "name": self.name(row), "text": described(self.seen, i), "is_text": self.seen.kind in TEXTS}
+        return on_page(self.seen, int(np.searchsorted(self.rows, row)), self.name(row))
 
 
 def _page(shown: _Shown, title: str | None, n_checked: int) -> str:

@@ -26,7 +26,7 @@ from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.objects import take
 from similia.objects.sequences import item
 from similia.report import _context as scores
-from similia.report._context import SIZE_OF, TEXTS, Context, described, for_page, gather, quietly, refuse_path
+from similia.report._context import SIZE_OF, TEXTS, Context, described, for_page, gather, on_page, quietly, refuse_path
 from similia.report._model import taken
 from similia.report._render import Cell, Section, Table, charts, mark_class, marker, page, percent
 from similia.report.approximation import ApproximationErrorDisplay, SpectrumDisplay
@@ -220,10 +220,8 @@ def about_neighbours(context: Context) -> Section:
 
 
 def object_on_page(context: Context, i: int) -> dict[str, Any]:
-    """Return the number, name and description of object `i` for the template of neighbourhoods."""
     target = "" if context.y is None else f" · {_target(context, context.y[i])}"
-    is_text = context.seen.kind in TEXTS
-    return {"i": i, "name": f"{context.names[i]}{target}", "text": described(context.seen, i), "is_text": is_text}
+    return on_page(context.seen, i, f"{context.names[i]}{target}")
 
 
 def _queries(context: Context) -> npt.NDArray[np.int64]:
@@ -759,9 +757,6 @@ def _page_of(context: Context, title: str | None) -> str:
         about_cost(context),
     ]
     counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
-    data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
-    for section in sections:
-        data |= section.data
     return page(
         "page",
         title=title or f"Report: {context.seen.kind}",
@@ -769,5 +764,5 @@ def _page_of(context: Context, title: str | None) -> str:
         parameters=without_addresses(context.parts.whole),
         cards=[("objects", f"{context.n:,}", counted), *(card for section in sections for card in section.cards)],
         sections=sections,
-        data=data,
+        data={"objects": for_page(context.seen), "names": context.names},
     )

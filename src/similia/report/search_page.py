@@ -19,7 +19,7 @@ from similia.core.text import counted, number
 from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one, item
-from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at, named, quietly
+from similia.report._context import Seen, checked_names, for_page, look_at, named, on_page, quietly
 from similia.report._model import sampled
 from similia.report._render import Chart, Section, Table, charts, page, percent
 from similia.report.displays import line, mark
@@ -137,14 +137,11 @@ def write_with_recall(
     sections = [_about_recall(search, found, alone, k, len(rows), metric, objects)]
     sections += [_about_trials(search)] if getattr(search, "trials_", None) else []
     sections.append(_about_examples(shown, k))
-    data: dict[str, Any] = {}
-    for section in sections:
-        data |= section.data
     text = page(
         "page", title=title or f"Search among {len(search):,} objects", model=_described(search),
         parameters=without_addresses(search),
         cards=[("objects", f"{len(search):,}", "searched"), *(card for one in sections for card in one.cards)],
-        sections=sections, data={"objects": [], "names": [], **data},
+        sections=sections, data={"objects": [], "names": []},
     )  # fmt: skip
     write_text(text, place)
     return place, found
@@ -208,7 +205,8 @@ def _described(search: Any) -> str:
 def _about_recall(
     search: Any, found: dict[int, Recall], alone: float, k: int, q: int, metric: Any, objects: Any
 ) -> Section:
-    now = found[min(found, key=lambda c: abs(c - min(search.n_candidates, len(search))))]
+    current = min(search.n_candidates, len(search))
+    now = found[min(found, key=lambda c: abs(c - current))]
     brute = now.brute_force_seconds
     if metric == "projected":
         truth = "the angle between projected vectors"
@@ -225,7 +223,7 @@ def _about_recall(
     for c, one in found.items():
         cells = [f"{100 * one.recall:.2f}", f"{100 * one.standard_error:.2f}" if q > 1 else "–"]
         cells += [in_units(one.seconds, _TIME), number(one.brute_force_seconds / one.seconds)]
-        rows.append([*([] if search.rerank is None else [_count(c, search)]), *cells])
+        rows.append([*([] if search.rerank is None else [f"{c} (now)" if c == current else str(c)]), *cells])
     head = head if search.rerank is None else ["candidates", *head]
     table = Table(
         f"Recall of the {k} nearest, and time" + ("" if search.rerank is None else ", by the number of candidates"),
@@ -233,7 +231,7 @@ def _about_recall(
     )  # fmt: skip
     better = [c for c, one in found.items() if one.recall >= 0.99]
     note = ""
-    if search.rerank is not None and better and min(better) != min(search.n_candidates, len(search)):
+    if search.rerank is not None and better and min(better) != current:
         note = f"{counted(min(better), 'candidate')} are enough to find 99 %: set_params(n_candidates={min(better)})."
     if brute < now.seconds:
         note += " Comparing a query with all objects takes less time here, and finds everything."
@@ -252,10 +250,6 @@ def _about_recall(
 
 def _queries(n: int) -> str:
     return "1 query" if n == 1 else f"{n} queries"
-
-
-def _count(c: int, search: Any) -> str:
-    return f"{c} (now)" if c == min(search.n_candidates, len(search)) else str(c)
 
 
 def _curve(search: Any, found: dict[int, Recall], k: int) -> list[Chart]:
@@ -296,8 +290,9 @@ def _about_trials(search: Any) -> Section:
 
     def draw(axis: Any) -> None:
         for i, (way, tried) in enumerate(ways.items()):
+            label = way if len(way) <= 44 else f"{way[:43]}…"
             shares = [100 * one["recall"] for one in tried]
-            axis.plot([one["n_candidates"] for one in tried], shares, **{**line(i), "label": _brief(way)})
+            axis.plot([one["n_candidates"] for one in tried], shares, **{**line(i), "label": label})
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.set(xlabel="candidates", ylabel="true neighbours among them (%)")
@@ -312,10 +307,6 @@ def _about_trials(search: Any) -> Section:
         tables=[Table("Methods that were tried", rows, head, sortable=False)],
         charts=charts(draw, "Share of the true neighbours among the candidates"),
     )  # fmt: skip
-
-
-def _brief(way: str) -> str:
-    return way if len(way) <= 44 else f"{way[:43]}…"
 
 
 def _about_examples(shown: _Shown, k: int) -> Section:
@@ -333,15 +324,12 @@ def _about_examples(shown: _Shown, k: int) -> Section:
     names = [shown.names[i] for i in rows.tolist()]
     names += [shown.object_names.get(i, f"id {i}") for i in kept.tolist()]
 
-    def on_page(i: int) -> dict[str, Any]:
-        return {"i": i, "name": names[i], "text": described(seen, i), "is_text": seen.kind in TEXTS}
-
     metric, found = shown.metric, []
     for place, (values, near) in enumerate(zip(distances.tolist(), places.reshape(ids.shape) + len(rows), strict=True)):
         pair = [item(seen.batch, place), item(seen.batch, int(near[0]))]
         found.append({
-            "object": on_page(place),
-            "near": [(number(value), on_page(j)) for value, j in zip(values, near.tolist(), strict=True)],
+            "object": on_page(seen, place, names[place]),
+            "near": [(number(v), on_page(seen, j, names[j])) for v, j in zip(values, near.tolist(), strict=True)],
             "explained": explained(metric.function, *pair) if metric is not None else None,
             "why": "Why the first is near it",
             "is_open": place < _OPEN,
