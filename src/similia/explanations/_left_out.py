@@ -13,11 +13,7 @@ set      a point; in a large set, some points near each other      the other poi
 vector   a column                                                  the mean of the column in place of its value
 =======  ========================================================  =====================================================
 
-Columns are those of the step that compares vectors. Their means are over the training objects that it keeps: its
-landmarks, its support objects or all of them. Of a sparse row, only the columns that are not 0 are left out. If there
-are more than `_COLUMNS` columns, only those in which x differs most from the mean are left out. Kernels on the sphere
-do not depend on the length of a vector, so x and the training objects are first divided by their sums or norms, as the
-mapping to the sphere does.
+The notes of `explain` ("Columns without parts") say which columns are left out, and over which objects means are.
 
 Places whose amounts have one sign and are above the mean amount belong together if they are neighbours (of a set: if
 they share a window), and are left out once more as a whole; columns have no neighbours. Effects overlap, so they do not
@@ -130,8 +126,7 @@ def without_parts(steps: list[Any], x: Any, naming: Naming, top: int, why: str) 
     if isinstance(learner, OutlierDetector):
         kind, title = "strangeness", f"of x by {by}(method={learner.method_!r})"
     elif not is_regressor(learner):
-        if len(learner.classes_) < 2:
-            raise ValueError(f"{by} was fitted to one class, so it makes no decision to explain")
+        decisions.check_two_classes(learner)
         winner, other, weights = _rivals(learner, rows, scores)
         value, kind = float(scores @ weights), "decision"
         title = f"of {by}, {decisions.against(learner.classes_, winner, other)}"
@@ -150,7 +145,6 @@ def is_scored(learner: Any) -> bool:
 
 
 def _is_number(learner: Any) -> bool:
-    """Return whether the decision of a learner is a number that it predicts, or the strangeness of an object."""
     return is_regressor(learner) or isinstance(learner, OutlierDetector)
 
 
@@ -178,7 +172,7 @@ def _left_out(found: Explanation, steps: list[Any], view: View, without: Without
 
 
 def decided_without(decide: Decide, without: Without, gone: Sequence[Places], size: int) -> Floats:
-    """Return the decisions for an object of `size` places or numbers without each of the sets of places in `gone`."""
+    """Return the decisions for an object of `size` places without each of the sets of places in `gone`."""
     step = max(1, _AT_ONCE // max(1, size))
     blocks = [gone[start : start + step] for start in range(0, len(gone), step)]
     with collected_warnings():  # about objects that nobody has
@@ -369,7 +363,6 @@ def _without_points(points: SetBatch, places: Places) -> SetBatch:
 
 
 def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
-    """Return the subgraph of the other nodes."""
     stays = np.ones(graph.n_nodes, dtype=bool)
     stays[nodes] = False
     arcs = graph.edge_index
@@ -385,8 +378,8 @@ def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
 def decision_at(steps: list[Any], whole: Any) -> tuple[Decide, tuple[str, str] | None]:
     """Return the decision of a model as a function of a collection, shape (n,), and the names of the two classes.
 
-    The decision is a number (see `_is_number`; then there are no classes), or the score of the class predicted for the
-    object of the collection `whole`, minus that of its closest rival.
+    The decision is a predicted number or a strangeness (then there are no classes), or the score of the class predicted
+    for the object of the collection `whole`, minus that of its closest rival.
     """
     learner = steps[-1]
 

@@ -1,7 +1,7 @@
 """Render the page: templates escape every text, and matplotlib charts become SVG in the colours of the page.
 
-The security policy of the page allows only its own script, and forbids it to fetch anything. Charts are reproducible
-byte by byte. Their colours are variables of the style sheet, so they follow the light and dark modes.
+A page is a single file. Its security policy allows only its own script, and forbids it to fetch anything. Charts are
+reproducible byte by byte. Their colours are variables of the style sheet, so they follow the light and dark modes.
 """
 
 from __future__ import annotations
@@ -159,7 +159,6 @@ def legible(value: Any) -> Any:
 
 @cache
 def templates() -> Any:
-    """Return the Jinja environment, whose templates escape every text and raise on undefined names."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     found = Environment(

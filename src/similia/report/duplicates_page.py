@@ -1,8 +1,7 @@
 """`write_duplicates` writes an HTML page about near-duplicates: numbers found and missed, groups, example pairs.
 
-The page is a single file; its security policy forbids it to fetch anything. Two strings are aligned with the fewest
-edits, and the letters in which they differ are marked. Cost: `n_checked` objects are compared with all others; in each
-of the largest groups, the kept object is compared with up to 50 members.
+Two strings are aligned with the fewest edits, and the letters in which they differ are marked. Cost: `n_checked`
+objects are compared with all others; in each of the largest groups, the kept object is compared with up to 50 members.
 """
 
 from __future__ import annotations
@@ -208,12 +207,10 @@ class _Shown:
 
     @property
     def value(self) -> str:
-        """What the value of a pair is called."""
         return "similarity" if self.metric.is_kernel else "distance"
 
     @property
     def limit(self) -> str:
-        """The threshold in words."""
         at = self.found.threshold
         if self.found.relative:
             return f"a distance of at most {percent(at)} of the longer string"
@@ -248,7 +245,6 @@ def _page(shown: _Shown, title: str | None, n_checked: int) -> str:
 
 
 def _about_values(shown: _Shown) -> Section:
-    """Draw how similar the pairs are, and how large the groups."""
     found, sizes = shown.found, shown.sizes[shown.sizes > 1]
     if not len(found.pairs):
         text = f"No two objects have {shown.limit}. A looser threshold finds more."
@@ -302,7 +298,6 @@ def _about_recall(shown: _Shown, n_checked: int) -> tuple[Section, tuple[str, st
 
 
 def _about_groups(shown: _Shown) -> Section:
-    """Show the largest groups: the kept object beside some members."""
     heading = "The largest groups"
     if not shown.groups:
         return Section("groups", heading, missing="There are none.")
@@ -360,7 +355,6 @@ def _about_pairs(shown: _Shown, drawn: list[Any]) -> Section:
 
 
 def _pair(shown: _Shown, e: int, drawn: list[Any]) -> dict[str, Any]:
-    """Return what the template needs of pair number `e`."""
     left, right = (shown.on_page(int(row)) for row in shown.found.pairs[e])
     title = f"{shown.value} {number(float(shown.found.values[e]))}: {left['name']} and {right['name']}"
     if shown.seen.kind == "strings":

@@ -1,7 +1,6 @@
 """`write_search` writes an HTML page about a search: recall against time, how candidates are found, and examples.
 
-The page is a single file; its security policy forbids it to fetch anything. Cost: a search of the queries for each
-number of candidates, and the comparison of each query with all objects.
+Cost: a search of the queries for each number of candidates, and the comparison of each query with all objects.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ class _Shown:
 
 
 def _measured(search: Any, X: Any, k: int, metric: Any, objects: Any) -> dict[int, Recall]:
-    """Return recall and time at each number of candidates; of a search that compares none, at one."""
+    """Return recall and time by the number of candidates."""
     if search.rerank is None:
         return {k: measured_recall(search, X, k, metric, objects)[0]}
     counts = sorted({min(c, len(search)) for c in (*_CANDIDATES, search.n_candidates) if c >= k})
@@ -179,7 +178,6 @@ def _measured(search: Any, X: Any, k: int, metric: Any, objects: Any) -> dict[in
 
 
 def _one_by_one(search: Any, X: Any, k: int) -> float:
-    """Return the median time of one query; the search answers each query alone."""
     k, seconds = k if search.rerank is None else min(k, search.n_candidates), []
     queries = [take(X, [i]) for i in range(min(_ALONE, n_objects(X)))]
     search.kneighbors(queries[0], k)
@@ -191,7 +189,6 @@ def _one_by_one(search: Any, X: Any, k: int) -> float:
 
 
 def _described(search: Any) -> str:
-    """Return how the search finds candidates, and how it compares them."""
     how = name_of(search.encoder_)
     if isinstance(search.index_, HammingIndex):
         how += f" ({search.index_.n_bits} bits, {search.index_.kind} search)"
@@ -218,30 +215,27 @@ def _about_recall(
         f"{truth}. Recall is the share of the {k} results of a query that are no farther than its true neighbour "
         f"number {k}. All queries were searched together; times as fast means beside comparing a query with all."
     )
-    head = ["recall (%)", "standard error", "time of a query", "times as fast"]
+    reranks = search.rerank is not None
     rows = []
     for c, one in found.items():
         cells = [f"{100 * one.recall:.2f}", f"{100 * one.standard_error:.2f}" if q > 1 else "–"]
         cells += [in_units(one.seconds, _TIME), number(one.brute_force_seconds / one.seconds)]
-        rows.append([*([] if search.rerank is None else [f"{c} (now)" if c == current else str(c)]), *cells])
-    head = head if search.rerank is None else ["candidates", *head]
-    table = Table(
-        f"Recall of the {k} nearest, and time" + ("" if search.rerank is None else ", by the number of candidates"),
-        rows, head, text_columns=0, sortable=False,
-    )  # fmt: skip
+        rows.append([f"{c} (now)" if c == current else str(c), *cells] if reranks else cells)
+    head = ["candidates"] * reranks + ["recall (%)", "standard error", "time of a query", "times as fast"]
+    caption = f"Recall of the {k} nearest, and time" + ", by the number of candidates" * reranks
+    table = Table(caption, rows, head, text_columns=0, sortable=False)
     better = [c for c, one in found.items() if one.recall >= 0.99]
     note = ""
-    if search.rerank is not None and better and min(better) != current:
+    if reranks and better and min(better) != current:
         note = f"{counted(min(better), 'candidate')} are enough to find 99 %: set_params(n_candidates={min(better)})."
     if brute < now.seconds:
         note += " Comparing a query with all objects takes less time here, and finds everything."
+    how = counted(search.n_candidates, "candidate") if reranks else "without reranking"
     cards = [
-        (f"recall of {k} nearest", percent(now.recall), f"{counted(search.n_candidates, 'candidate')}"),
+        (f"recall of {k} nearest", percent(now.recall), how),
         ("one query alone", in_units(alone, _TIME), "median"),
         ("a query among many", in_units(now.seconds, _TIME), f"comparing all takes {in_units(brute, _TIME)}"),
     ]
-    if search.rerank is None:
-        cards[0] = (cards[0][0], cards[0][1], "without reranking")
     return Section(
         "recall", "How much it finds, and how fast", text=text, tables=[table], note=note.strip(), cards=cards,
         charts=_curve(search, found, k),
@@ -253,7 +247,6 @@ def _queries(n: int) -> str:
 
 
 def _curve(search: Any, found: dict[int, Recall], k: int) -> list[Chart]:
-    """Draw recall against time: of each number of candidates, and of the comparison with all objects."""
 
     def draw(axis: Any) -> None:
         times, shares = np.array([(one.seconds, one.recall) for one in found.values()]).T
@@ -275,7 +268,6 @@ def _curve(search: Any, found: dict[int, Recall], k: int) -> list[Chart]:
 
 
 def _about_trials(search: Any) -> Section:
-    """Show what ``encoder="auto"`` measured."""
     ways: dict[str, list[dict[str, Any]]] = {}
     for one in search.trials_:
         ways.setdefault(one["candidates"], []).append(one)
@@ -310,7 +302,6 @@ def _about_trials(search: Any) -> Section:
 
 
 def _about_examples(shown: _Shown, k: int) -> Section:
-    """Show a few queries with their nearest objects, and explain why the first of these is near."""
     name, title = "examples", "Some queries and what they find"
     if shown.objects is None:
         return Section(
