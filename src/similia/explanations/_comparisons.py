@@ -225,8 +225,7 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
 
 def _by_columns(kernel: Cosine, X: Any, Y: Any, alpha: Floats, naming: Naming) -> Found:
     """Return a part of sum_i alpha_i k(x, Y[i]) for each column."""
-    kernel = decided(kernel, Y)
-    a, b = map_pair(X, Y, kernel)
+    a, b = map_pair(X, Y, decided(kernel, Y))
     return Found(dense(a)[0] * (b.T @ alpha), lambda k: (naming.column(k), NOWHERE, NOWHERE))
 
 

@@ -136,9 +136,9 @@ def explain(
     ------
     TypeError
         If `x` is not the kind of object that `what` compares, or if `what` is a kernel or distance that cannot be split
-        into parts. If a prediction cannot be split, `explain` leaves places or columns of x out instead (see Notes),
-        and raises only if x has none, if x is a vector and the model keeps no training objects, or if a classifier
-        gives no scores.
+        into parts. If a prediction cannot be split, `explain` instead leaves out letters, time points, nodes, points or
+        columns of x and measures how the prediction changes (see Notes). It raises TypeError only if x has none of
+        these, if x is a vector and the model keeps no training objects, or if a classifier gives no scores.
     ValueError
         If x or y is not a single object, or if an alignment does not fit into ``similia.config(max_memory=...)``.
 
@@ -183,7 +183,7 @@ def explain(
     120: those in which x differs most from the mean. Of a sparse row, only columns that are not 0 are left out. The
     columns are those that the kernel compares, after steps such as ``StandardScaler``. A kernel on the sphere ignores
     the length of a vector, so x and the training objects are first divided by their sums (``mapping="sqrt"``) or norms
-    (``mapping="projection"``).
+    (``mapping="projection"``). The columns of a model that keeps no training objects are not left out.
 
     **Unexplained remainder.** In two cases, an amount of the value stays `unexplained`. The first case is `SoftDTW` and
     `GlobalAlignment`, which sum over all alignments of x and y. Each part is the cost or log similarity of two matched

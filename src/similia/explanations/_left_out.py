@@ -70,7 +70,6 @@ _KEPT = "objects_", "support_objects_", "landmarks_"  # attributes that hold tra
 _AT_ONCE = 2**20  # places of the objects that are predicted together
 _SAME = 1e-3  # relative difference below which two numbers are the same decision (of float32)
 _NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
-_READERS: dict[str, Any] = {"series": as_series, "graphs": as_graphs, "sets": as_sets}
 _LEAST = {"strings": _SHORTEST + 1, "series": 2 * _SHORTEST, "graphs": 2, "sets": 2, "vectors": 2}  # places
 _WHAT = {  # that are left out
     "strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points", "vectors": "columns",
@@ -250,9 +249,11 @@ def _remover(view: View, steps: list[Any], x: Any) -> Without | None:
     X = collection(steps[0], x)
     if isinstance(X, SmilesBatch):
         return None
-    one = _READERS[view.kind](X)
-    removers: dict[str, Any] = {"series": flattened, "graphs": _without_nodes, "sets": _without_points}
-    remove = removers[view.kind]
+    known: dict[str, tuple[Any, Any]] = {
+        "series": (as_series, flattened), "graphs": (as_graphs, _without_nodes), "sets": (as_sets, _without_points),
+    }  # fmt: skip
+    read, remove = known[view.kind]
+    one = read(X)
     return lambda gone: concatenate([remove(one, places) for places in gone])
 
 

@@ -52,7 +52,6 @@ class Parts(pipelines.Parts):
 
     @property
     def nystroem(self) -> Nystroem | None:
-        """The first step that compares its input with landmarks, or None."""
         return next((step for step in self.transformers if isinstance(step, Nystroem)), None)
 
 

@@ -39,7 +39,6 @@ _KINDS = (
     "Pairs in the middle: half of all pairs are more similar",
     "The least similar pairs, nearest to the threshold",
 )
-_NAMED = {"insert": True, "delete": True, "replace": True, "equal": False}
 
 
 def write_duplicates(
@@ -382,7 +381,7 @@ def _aligned(a: str, b: str) -> list[tuple[Pieces, Pieces]]:
     blocks = []
     for step in Levenshtein.opcodes(a, b):
         first, second = a[step.src_start : step.src_end], b[step.dest_start : step.dest_end]
-        width, differs = max(len(first), len(second)), _NAMED[step.tag]
+        width, differs = max(len(first), len(second)), step.tag != "equal"
         if not differs and width > 2 * _CONTEXT + 12:
             cut = f" … {width - 2 * _CONTEXT:,} equal … "
             first = second = first[:_CONTEXT] + cut + first[-_CONTEXT:]

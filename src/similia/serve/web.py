@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -535,7 +535,5 @@ class Batches:
             if len(batch) == 1:
                 return [error]
             return [self._answers([waiting])[0] for waiting in batch]
-        ends = [0]
-        for waiting in batch:
-            ends.append(ends[-1] + len(waiting.items))
-        return [found[start:stop] for start, stop in pairwise(ends)]
+        results = iter(found)
+        return [list(islice(results, len(waiting.items))) for waiting in batch]
