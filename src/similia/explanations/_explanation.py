@@ -213,9 +213,9 @@ class Explanation:
         """Return the explanation as text: a table of parts, then, for strings, each string with marks below it.
 
         If the listed parts make up less than half of `absolute_sum`, a note may say where to see the amounts of all
-        parts. By default, the note names the attribute `shares_x` and the
-        methods that draw it. If you show these amounts elsewhere, such as on a page, pass the name of that place as
-        `rest_in`; the note then names this place instead.
+        parts. By default, the note names the attribute `shares_x` and the methods that draw it. If you show these
+        amounts elsewhere, such as on a page, pass the name of that place as `rest_in`; the note then names this place
+        instead.
 
         Each row of a table of parts has a mark: 1 to 9, then a, b, ... Below each letter of a string stands the mark of
         the largest listed part that covers the letter. For molecules, and for strings whose listed parts make up less

@@ -13,7 +13,8 @@ set      a point; in a large set, some points near each other      the other poi
 vector   a column                                                  the mean of the column in place of its value
 =======  ========================================================  =====================================================
 
-The notes of `explain` ("Columns without parts") say which columns are left out, and over which objects means are.
+The notes of `explain` ("Columns without parts") say which columns are left out, and over which objects their means
+are taken.
 
 Places whose amounts have one sign and are above the mean amount belong together if they are neighbours (of a set: if
 they share a window), and are left out once more as a whole; columns have no neighbours. Effects overlap, so they do not
@@ -201,9 +202,8 @@ def _windows(view: View) -> list[Places]:
         return [np.arange(start, start + width) for start in starts.tolist()]
     order = np.arange(n)
     if n > _MOST:  # places near each other become neighbours in this order
-        order = (
-            reverse_cuthill_mckee(_adjacency(view.arcs, n)) if view.kind == "graphs" else KDTree(view.values, 1).indices
-        )
+        is_graph = view.kind == "graphs"
+        order = reverse_cuthill_mckee(_adjacency(view.arcs, n)) if is_graph else KDTree(view.values, 1).indices
     return [np.sort(some).astype(np.int64) for some in np.array_split(order, min(n, _MOST))]
 
 

@@ -1,7 +1,6 @@
 """What a service answers: objects and options as JSON in, results as JSON out, from a model file or a search index.
 
-A request that cannot be answered raises `Refused` with a status and one
-sentence.
+A request that cannot be answered raises `Refused` with a status and one sentence.
 """
 
 from __future__ import annotations

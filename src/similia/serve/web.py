@@ -463,8 +463,8 @@ class _Waiting(NamedTuple):
 class Batches:
     """Joins requests with equal keys; ``run(key, items)``, in a thread, returns a result for each item.
 
-    At most `most_waiting` items may wait, besides those being worked on. A batch holds at most `most_joined` items,
-    whose sizes sum to at most `most_size`. A single request may have more.
+    At most `most_waiting` items may wait, besides those being worked on; a single request may have more if no other
+    waits. A batch holds at most `most_joined` items, whose sizes sum to at most `most_size`, or a single request.
     """
 
     def __init__(self, run: _Run, most_waiting: int = 10_000, most_joined: int = 256, most_size: int = 100_000) -> None:
