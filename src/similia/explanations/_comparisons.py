@@ -166,7 +166,7 @@ def one_object(kernel: Any, x: Any, which: str) -> Any:
 
 
 def alone(x: Any, which: str) -> Any:
-    """Return a collection that holds only `x`; raise if `x` is a batch of several; `which` names `x` in errors."""
+    """Return a collection that holds only `x`; raise if `x` is a batch of several."""
     if isinstance(x, Batch) and len(x) != 1:
         raise ValueError(f"{which} is a batch of {len(x)} objects, expected one object; write {which}[0]")
     if sp.issparse(x):
@@ -178,7 +178,6 @@ def alone(x: Any, which: str) -> Any:
 
 
 def value_of(kernel: Any, X: Any, Y: Any) -> float:
-    """Return the kernel value of the first objects of two collections, as the kernel computes it."""
     return float(evaluate(kernel, as_objects(kernel, X), as_objects(kernel, Y))[0, 0])
 
 
@@ -226,13 +225,11 @@ def similarity(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
 
 def _by_columns(kernel: Cosine, X: Any, Y: Any, alpha: Floats, naming: Naming) -> Found:
     """Return a part of sum_i alpha_i k(x, Y[i]) for each column."""
-    kernel = decided(kernel, Y)
-    a, b = map_pair(X, Y, kernel)
+    a, b = map_pair(X, Y, decided(kernel, Y))
     return Found(dense(a)[0] * (b.T @ alpha), lambda k: (naming.column(k), NOWHERE, NOWHERE))
 
 
 def _pairs_of_points(kernel: MeanMap, X: SetBatch, Y: SetBatch) -> Found:
-    """Return a part for each pair of points: their ground kernel, divided by the number of pairs if it is a mean."""
     m, n = len(X.values), len(Y.values)
     check_cells(max(m, 1), max(n, 1))
     values = evaluate(decided(kernel.ground, X.values), X.values, Y.values) if m and n else np.zeros((m, n))
@@ -250,7 +247,6 @@ def _part(kernel: Any, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return the parts of k(x, y) for a kernel with features, one part for each feature that both objects have."""
     kernel._check_alike(X, Y)
     (a, a_weights), (b, b_weights) = counts_of(kernel, X), counts_of(kernel, Y)
     scale = 1.0
@@ -269,7 +265,6 @@ def _counted(kernel: FeatureKernel, X: Any, Y: Any, naming: Naming) -> Found:
 
 
 def _in_common(kernel: Intersection | MinMax, X: Any, Y: Any, naming: Naming) -> Found:
-    """Return one part for each feature that both objects have: the smaller value, divided as the kernel divides."""
     directed, one = is_directed(X, Y), np.ones(1)
     ours, theirs = _minima(kernel, X, Y, one, naming, directed), _minima(kernel, Y, X, one, naming, directed)
     parts = []
@@ -279,7 +274,6 @@ def _in_common(kernel: Intersection | MinMax, X: Any, Y: Any, naming: Naming) ->
 
 
 def _random_objects(kernel: FromDistance, X: Any, Y: Any) -> Found:
-    """Return one part for each random object: the feature it gives to x times the feature it gives to y."""
     products = kernel._features(X)[0] * kernel._features(Y)[0]
     objects = kernel._random_objects(X)
     return Found(products, lambda k: (f"both near {described(take(objects, [k]), k)}", NOWHERE, NOWHERE))
@@ -317,7 +311,6 @@ def distance_pair(distance: Any, X: Any, Y: Any) -> tuple[float, float, Found, s
 
 
 def power_of(d: float, power: float) -> float:
-    """Return a power of a distance; raise if it is too large."""
     try:
         return float(d**power)
     except OverflowError:
@@ -348,7 +341,6 @@ def _key(batch: Any) -> tuple[int, bytes]:
 
 
 def _exchanged(found: Found) -> Found:
-    """Return the parts with their places in x and in y swapped, under the same names."""
 
     def describe(k: int) -> tuple[str, Any, Any]:
         name, in_x, in_y = found.describe(k)
@@ -359,7 +351,6 @@ def _exchanged(found: Found) -> Found:
 
 
 def _edits(distance: Levenshtein, X: StringBatch, Y: StringBatch, names: Names) -> Found:
-    """Return a part for each run of letters that is inserted, deleted or substituted."""
     from rapidfuzz.distance import Levenshtein as rapidfuzz
 
     a, b = X[0], Y[0]
@@ -376,7 +367,6 @@ def _edits(distance: Levenshtein, X: StringBatch, Y: StringBatch, names: Names) 
 
 
 def _edit_name(x: str, y: str) -> str:
-    """Return the name of an edit that replaces the letters `x` by the letters `y`; either may be empty."""
     if not y:
         return f"{x!r} in x only"
     return f"{x!r} for {y!r}" if x else f"{y!r} in y only"
@@ -511,12 +501,10 @@ def feature_occurrences(kernel: FeatureKernel, objects: Any, naming: Naming, dir
 
 
 def is_directed(*batches: Any) -> bool:
-    """Return whether any batch holds a directed graph; False for objects that are not graphs."""
     return any(isinstance(batch, GraphBatch) and graph_is_directed(batch) for batch in batches)
 
 
 def _prefix_of(kernel: Any) -> str:
-    """Return the text that precedes the name of each part of this kernel in a composite kernel."""
     return f"{name_of(kernel)}: "
 
 

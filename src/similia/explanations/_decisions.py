@@ -4,8 +4,8 @@ Let f be the output of the first step. A last step with coefficients w decides b
 and projections in between are affine, z = A f + c, so the decision is exactly f . (A^T w) + (c . w + b).
 
 Trees decide by the mean target in the leaves that an object reaches. Each split on the way leads from a node with one
-mean target to a node with another; the column of the split gets the difference (Saabas 2014, "Interpreting random
-forests"). The table in `_explain` lists the parts for each first step.
+mean target to a node with another; the column of the split gets the difference (Saabas 2014). The table in `_explain`
+lists the parts for each first step.
 """
 
 from __future__ import annotations
@@ -75,47 +75,21 @@ _READ = (
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A decision for one object, as a linear function of the output of a pipeline's first step.
+    """A decision for one object, as a linear function of the output of a pipeline's first step."""
 
-    Attributes
-    ----------
-    value : float
-        Decision as the model computes it.
-    kind : {"decision", "prediction"}
-    title : str
-        For example "for a against b", where a and b are classes, or "the predicted number".
-    weights : ndarray of float64, shape (n_columns,)
-    intercept : float
-    centre : ndarray of float64 or None
-        Mean of the columns if the model subtracts it.
-    note : str
-    amounts : ndarray of float64, shape (n_columns,), or None
-        Amount that each column adds, if it is not weight times value; then `weights` are not used.
-    classes : tuple of str
-        The two classes in the title, or empty.
-    """
-
-    value: float
-    kind: str
-    title: str
-    weights: Floats
+    value: float  # as the model computes it
+    kind: str  # "decision" or "prediction"
+    title: str  # such as "for a against b", where a and b are classes
+    weights: Floats  # of the columns
     intercept: float
-    centre: Floats | None = None
+    centre: Floats | None = None  # mean of the columns if the model subtracts it
     note: str = ""
-    amounts: Floats | None = None
-    classes: tuple[str, ...] = ()
+    amounts: Floats | None = None  # that the columns add, if not weight times value; then `weights` are not used
+    classes: tuple[str, ...] = ()  # the two in the title
 
 
 def decision(steps: list[Any], first: Any) -> Decision:
-    """Return the decision of a pipeline for an object.
-
-    Parameters
-    ----------
-    steps : list of estimators
-        Steps after the first; at least the learner.
-    first : array or sparse array of shape (1, n_columns)
-        Output of the first step for the object.
-    """
+    """Return the decision for an object; `first` is the output of the first step for it, `steps` are all others."""
     rows = [first]
     for step in steps[:-1]:
         rows.append(step.transform(rows[-1]))
@@ -206,13 +180,16 @@ class AgainstRest(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, Z: Any) -> Floats:
-        """Return the differences for n vectors, shape (n,)."""
         return dense(Z) @ self.coef_ + self.intercept_
 
 
 def several_numbers(learner: Any, n: int) -> ValueError:
-    """Return the error for a regressor that predicts several numbers."""
     return ValueError(f"{name_of(learner)} predicts {n} numbers, expected one; fit one model for each")
+
+
+def check_two_classes(learner: Any) -> None:
+    if len(learner.classes_) < 2:
+        raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
 
 
 def check_one_label(learner: Any, row: Any) -> None:
@@ -225,7 +202,6 @@ def check_one_label(learner: Any, row: Any) -> None:
 
 
 def _linear(learner: Any, row: Any) -> Decision:
-    """Return the decision for `row`, an input of a learner that has coefficients."""
     coef = np.atleast_2d(dense(learner.coef_))
     intercept = np.broadcast_to(dense(getattr(learner, "intercept_", 0.0)).ravel(), (len(coef),))
     if is_regressor(learner):
@@ -242,30 +218,29 @@ def _linear(learner: Any, row: Any) -> Decision:
         scores = dense(row).ravel() @ coef.T + intercept
         winner, other, sign, machine = best_machine(learner.predict(row)[0], classes, scores)
         w, b = sign * coef[machine], sign * float(intercept[machine])
-        value, both = float(dense(row).ravel() @ w) + b, _both(classes, winner, other)
-        return Decision(
-            value, "decision", against(classes, winner, other), w, b, note=one_vs_one(classes), classes=both
-        )
+        return _between(classes, winner, other, float(dense(row).ravel() @ w) + b, w, b, one_vs_one(classes))
     check_one_label(learner, row)
     scores = dense(learner.decision_function(row)).ravel()
     if len(classes) == 2:
         winner = int(scores[0] > 0)
-        sign, title = 2.0 * winner - 1.0, against(classes, winner, 1 - winner)
-        w, b, both = sign * coef[0], sign * float(intercept[0]), _both(classes, winner, 1 - winner)
-        return Decision(sign * float(scores[0]), "decision", title, w, b, classes=both)
+        sign = 2.0 * winner - 1.0
+        w, b = sign * coef[0], sign * float(intercept[0])
+        return _between(classes, winner, 1 - winner, sign * float(scores[0]), w, b)
     winner, other = best_two(scores)
     value = float(scores[winner] - scores[other])
     w, b = coef[winner] - coef[other], float(intercept[winner] - intercept[other])
-    both = _both(classes, winner, other)
-    return Decision(value, "decision", against(classes, winner, other), w, b, classes=both)
+    return _between(classes, winner, other, value, w, b)
 
 
-def _both(classes: Any, winner: int, other: int) -> tuple[str, str]:
-    return str(classes[winner]), str(classes[other])
+def _between(
+    classes: Any, winner: int, other: int, value: float, weights: Floats, intercept: float, note: str = ""
+) -> Decision:
+    both = str(classes[winner]), str(classes[other])
+    title = against(classes, winner, other)
+    return Decision(value, "decision", title, weights, intercept, note=note, classes=both)
 
 
 def best_two(scores: Floats) -> tuple[int, int]:
-    """Return the indices of the largest and the second largest score."""
     first, second = np.argsort(-scores, kind="stable")[:2].tolist()
     return first, second
 
@@ -287,12 +262,10 @@ def best_machine(predicted: Any, classes: Any, scores: Floats) -> tuple[int, int
 
 
 def against(classes: Any, winner: int, other: int) -> str:
-    """Return the title of a decision, such as "for a against b"."""
     return f"for {classes[winner]!s} against {classes[other]!s}"
 
 
 def one_vs_one(classes: Any) -> str:
-    """Return the note that one of several one-vs-one machines decides; empty if there are only two classes."""
     return "" if len(classes) == 2 else "the decision is that of the machine for these two classes"
 
 
@@ -323,11 +296,9 @@ def _hypervectors(steps: list[Any], rows: list[Any]) -> Decision:
         "bits are not a linear function of the object: the parts are those of the best linear prediction of the bits, "
         "and its error is not explained by parts"
     )
-    title = against(learner.classes_, winner, other)
     intercept = float(learner.intercept_[winner] - learner.intercept_[other])
-    both = _both(learner.classes_, winner, other)
     value = float(scores[winner] - scores[other])
-    return Decision(value, "decision", title, weights, intercept, note=note, classes=both)
+    return _between(learner.classes_, winner, other, value, weights, intercept, note)
 
 
 def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
@@ -338,9 +309,8 @@ def _by_trees(steps: list[Any], rows: list[Any]) -> Decision:
         raise several_numbers(learner, learner.n_outputs_)
     if is_regressor(learner):
         kind, title, direction = "prediction", PREDICTED, np.ones(1)
-    elif len(learner.classes_) < 2:
-        raise ValueError(f"{name_of(learner)} was fitted to one class, so it makes no decision to explain")
     else:
+        check_two_classes(learner)
         winner, other = best_two(learner.predict_proba(rows[-1])[0])
         kind, title = "decision", against(learner.classes_, winner, other)
         direction = (np.arange(len(learner.classes_)) == winner) * 1.0 - (np.arange(len(learner.classes_)) == other)
@@ -407,12 +377,10 @@ def _before(step: Any, row: Any, w: Floats) -> tuple[Floats, float]:
 
 
 def _is_curved(learner: Any) -> bool:
-    """Return whether a learner is a support-vector machine with an RBF, polynomial or sigmoid kernel."""
     return isinstance(learner, SVC | NuSVC | SVR | NuSVR) and learner.kernel in ("rbf", "poly", "sigmoid")
 
 
 def _curved(learner: Any, row: Any) -> Decision:
-    """Return the decision that a support-vector machine with a nonlinear kernel makes for `row`."""
     z, support = dense(row).ravel(), dense(learner.support_vectors_)
     predicted = learner.predict(row)[0]
     if is_regressor(learner):
@@ -472,24 +440,22 @@ def collection(first: Any, x: Any) -> Any:
 
 
 def _alone(x: Any) -> Any:
-    """Return a collection that holds only the object `x`; a row of a matrix is one already."""
+    """Return a collection of the object `x`; a row of a matrix is one already."""
     return x if len(getattr(x, "shape", ())) == 2 and x.shape[0] == 1 else alone(x, "x")
 
 
 def called(first: Any) -> str:
-    """Return the name of a model's first step; of a union, those of the first steps inside."""
     return " + ".join(map(name_of, _inside(first)))
 
 
 def _inside(first: Any) -> list[Any]:
-    """Return a model's first step in a list; if it is a union, the first step of each of its transformers."""
+    """Return the first step in a list; of a union, the first step of each transformer."""
     if not isinstance(first, FeatureUnion):
         return [first]
     return [step for _, branch, _ in _branches(first) for step in _inside((steps_of(branch) or [branch])[0])]
 
 
 def _branches(union: FeatureUnion) -> list[tuple[str, Any, float]]:
-    """Return (name, transformer, factor) for each part of a union that is not left out."""
     factors = union.transformer_weights or {}
     return [(name, part, factors.get(name, 1.0)) for name, part in union.transformer_list if part != "drop"]
 
@@ -525,22 +491,20 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: Decision, naming: Na
     if hasattr(first, "time_shares"):
         amounts, intercept = _by_time(first, X, rows, found)
         return of_times(amounts, X.values), intercept
-    if found.amounts is not None:
-        row, named, intercept = dense(rows).ravel(), naming.after([first] if first is not None else []), found.intercept
-        return Found(found.amounts, lambda k: (_column_name(first, k, row[k], named), NOWHERE, NOWHERE)), intercept
-    if isinstance(first, KernelFeatures) and (blocks := blocks_of(first._learnt_kernel)) is not None:
+    by_weights = found.amounts is None
+    if by_weights and isinstance(first, KernelFeatures) and (blocks := blocks_of(first._learnt_kernel)) is not None:
         parts = []
         for block, column in blocks:
             x = feature_occurrences(block.kernel, block.as_objects(X), naming, is_directed(X))
             coefficients = coefficients_by_column(block, column, x, first.n_features, found.weights)
             parts.append(linear_parts(x, block.scale(X)[0] * coefficients).times(1.0, block.prefix))
         return joined(parts), found.intercept
-    if isinstance(first, Nystroem) and not first._fitted_to_matrix:
+    if by_weights and isinstance(first, Nystroem) and not first._fitted_to_matrix:
         alpha, numbers = first.components_ @ found.weights, first.landmark_indices_
         return sum_parts(first.kernel_, X, first.landmarks_, alpha, naming, "landmark", numbers), found.intercept
     row, named, intercept = dense(rows).ravel(), naming.after([first] if first is not None else []), found.intercept
     values = row
-    if found.centre is not None:
+    if by_weights and found.centre is not None:
         values = row - found.centre
         intercept += float(found.centre @ found.weights)
 
@@ -548,7 +512,7 @@ def parts_of_decision(first: Any, X: Any, rows: Any, found: Decision, naming: Na
         near = found.classes[int(found.weights[k] < 0)] if found.classes else ""
         return _column_name(first, k, row[k], named, near), NOWHERE, NOWHERE
 
-    return Found(values * found.weights, describe), intercept
+    return Found(values * found.weights if found.amounts is None else found.amounts, describe), intercept
 
 
 def _of_union(union: FeatureUnion, X: Any, found: Decision, naming: Naming) -> tuple[Found, float]:

@@ -1,7 +1,5 @@
 r"""`explain` shows why two objects are similar, and which parts of an object lead to its prediction.
 
-Parts are exact wherever the kernel, distance or decision is a sum: over shared features, over the steps of an
-alignment, over nearest points, or over the features of a linear model. The residual shows what the parts leave out.
 A prediction is a decision sum_j w_j f_j(x) + b, where f is the output of the model's first step:
 
 ===================  ==============================================================================================
@@ -257,7 +255,6 @@ def _row(x: Any, naming: Naming) -> Any:
 
 
 def _after(steps: list[Any], x: Any) -> Any:
-    """Return what steps make of an object."""
     X = through(steps, collection(steps[0], x))
     return X if isinstance(X, Batch) or sp.issparse(X) or is_frame(X) else X[0]
 
@@ -306,7 +303,6 @@ def _threshold(steps: list[Any], x: Any) -> str:
 
 
 def _in_parts(steps: list[Any], x: Any, naming: Naming, top: int, leave_out: bool) -> Explanation:
-    """Explain the prediction of a pipeline by parts; raise `NoParts` if it has none."""
     learner = steps[-1]
     if isinstance(learner, TransformedTargetRegressor):
         check_fitted(learner)
@@ -426,7 +422,6 @@ def _noted(found: Explanation, *notes: str) -> Explanation:
 
 
 def _voter(learner: Any, i: int, agree: list[bool], decided: Any) -> str:
-    """Return a note that says which voter is explained, and how many voters agree with the vote."""
     n = len(agree)
     if isinstance(learner, VoteRegressor):
         return f"this is number {i + 1} of the {n} models that vote; their mean is {decided:.4g}"
@@ -509,7 +504,6 @@ def _of_a_machine(machine: Any, X: Any, naming: Naming, top: int) -> Explanation
 
 
 def _doubt(machine: GaussianProcessRegressor, X: Any) -> str:
-    """Return a note on the standard deviation of a prediction, and on the training objects that make it smaller."""
     std = float(machine.predict(X, return_std=True)[1][0])
     note = f"the standard deviation is {std:.3g}, that of the noise alone {machine.noise_:.3g}"
     return note + _reduced_by(machine, machine.knowledge(X)[0])
@@ -530,7 +524,6 @@ def _doubt_of_class(machine: GaussianProcessClassifier, X: Any, K: Floats, colum
 
 
 def _reduced_by(machine: GaussianProcess, shares: Floats) -> str:
-    """Return the end of a note: the training objects that take the largest shares of a variance."""
     told = [f"{machine.indices_[i]} ({shares[i]:.0%})" for i in np.argsort(-shares)[:3] if shares[i] >= 0.01]
     return f"; the training objects that reduce it most are {', '.join(told)}" if told else ""
 
@@ -538,8 +531,7 @@ def _reduced_by(machine: GaussianProcess, shares: Floats) -> str:
 def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -> Explanation:
     """Explain a prediction for one object by its nearest training objects.
 
-    `machine` is an estimator of similia or scikit-learn. `X` holds the object in the form that `machine` takes, and
-    `given` the same object in the form in which it is drawn.
+    `X` holds the object in the form that `machine` takes, and `given` in the form in which it is drawn.
     """
     (distances,), (numbers,) = machine.kneighbors(X)
     ours = isinstance(machine, KNeighborsClassifier | KNeighborsRegressor)

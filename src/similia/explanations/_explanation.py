@@ -174,13 +174,12 @@ class Explanation:
 
     @property
     def listed_share(self) -> float:
-        """Return the share of the listed parts in `absolute_sum`, the sum of the absolute amounts of all parts."""
+        """Return the share of the listed parts in `absolute_sum`."""
         listed = sum(abs(part.contribution) for part in self.parts if part not in self._intercept)
         return listed / self.absolute_sum if self.n_omitted and self.absolute_sum else 1.0
 
     @property
     def _intercept(self) -> list[Part]:
-        """Return the intercept in a list, which is empty if there is none."""
         return self.parts[-1:] if self._has_intercept else []
 
     @property
@@ -213,10 +212,10 @@ class Explanation:
     def to_text(self, rest_in: str = "") -> str:
         """Return the explanation as text: a table of parts, then, for strings, each string with marks below it.
 
-        If the listed parts make up less than half of `absolute_sum` (the sum of the absolute amounts of all parts), a
-        note may say where to see the amounts of all parts. By default, the note names the attribute `shares_x` and the
-        methods that draw it. If you show these amounts elsewhere, such as on a page, pass the name of that place as
-        `rest_in`; the note then names this place instead.
+        If the listed parts make up less than half of `absolute_sum`, a note may say where to see the amounts of all
+        parts. By default, the note names the attribute `shares_x` and the methods that draw it. If you show these
+        amounts elsewhere, such as on a page, pass the name of that place as `rest_in`; the note then names this place
+        instead.
 
         Each row of a table of parts has a mark: 1 to 9, then a, b, ... Below each letter of a string stands the mark of
         the largest listed part that covers the letter. For molecules, and for strings whose listed parts make up less
@@ -299,27 +298,14 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """All parts of a value, listed in an explanation or not.
-
-    Attributes
-    ----------
-    contributions : ndarray of float64, shape (n_parts,)
-    describe : callable
-        Maps the number of a part to its name and its places in x and y.
-    shares_x, shares_y : ndarray of float64 or None
-        Amount that all parts add at each place of x and of y.
-    links : sequence of (int, int, float)
-        (place in x, place in y, amount) of matched places: what they add; in a sum over alignments, their probability.
-    keys : ndarray of uint64, shape (n_parts,), optional
-        Number of each part; parts of a sum that have the same number are added up, as they have the same name.
-    """
+    """All parts of a value, listed in an explanation or not."""
 
     contributions: Floats
-    describe: Callable[[int], Described]
-    shares_x: Floats | None = None
+    describe: Callable[[int], Described]  # takes the number of a part
+    shares_x: Floats | None = None  # amount that all parts add at each place
     shares_y: Floats | None = None
-    links: Sequence[Link] = ()
-    keys: npt.NDArray[np.uint64] | None = None
+    links: Sequence[Link] = ()  # matched places; in a sum over alignments, amounts are probabilities
+    keys: npt.NDArray[np.uint64] | None = None  # parts with the same key are added up, as they have the same name
 
     def times(self, factor: float, prefix: str = "") -> Found:
         """Return the parts multiplied by `factor`, with `prefix` before the name of each part."""

@@ -107,24 +107,10 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """All n occurrences of features in one object, with their places (letters of a string, nodes of a graph).
+    """All occurrences of features in one object, with their places (letters of a string, nodes of a graph).
 
-    Attributes
-    ----------
-    ids : ndarray of uint64, shape (n,)
-        Feature of each occurrence.
-    values : ndarray of float64, shape (n,)
-        Amount that each occurrence adds to the count of its feature: 1, or the whole count if places are unknown.
-    offsets, places : ndarrays of int64
-        Occurrence o is at ``places[offsets[o]:offsets[o + 1]]``.
-    name : callable
-        Maps the number of an occurrence to the name of its feature.
-    n_places : int
-        Number of places of the object.
-    groups : ndarray of uint64, shape (n,), optional
-        Id of the part of each occurrence, if several features, such as a path and its reverse, make one part.
-    kinds : list of str, optional
-        Kind of each occurrence, such as the label of its node; the name of a part ends with all kinds in the part.
+    Occurrence o of the feature ``ids[o]``, called ``name(o)``, is at ``places[offsets[o]:offsets[o + 1]]``. It adds
+    ``values[o]`` to the count of the feature: 1, or the whole count if places are unknown.
     """
 
     ids: Ids
@@ -132,9 +118,9 @@ class Occurrences:
     offsets: Places
     places: Places
     name: Callable[[int], str]
-    n_places: int
-    groups: Ids | None = None
-    kinds: list[str] | None = None
+    n_places: int  # of the object
+    groups: Ids | None = None  # parts, if several features, such as a path and its reverse, make one part
+    kinds: list[str] | None = None  # such as labels of nodes; the name of a part ends with all kinds in the part
 
     @classmethod
     def of_width(cls, ids: Ids, places: Places, name: Callable[[int], str], n_places: int) -> Occurrences:
@@ -145,7 +131,6 @@ class Occurrences:
 
     @classmethod
     def without_places(cls, counts: Counts, name: Callable[[int], str], n_places: int) -> Occurrences:
-        """Make one occurrence, without places, for each feature of an object with these feature counts."""
         none = np.zeros(len(counts.ids) + 1, dtype=np.int64)
         return cls(counts.ids, counts.values, none, NOWHERE, name, n_places)
 
@@ -156,14 +141,10 @@ class Occurrences:
 
     @property
     def keys(self) -> Ids:
-        """Return the id of the part to which each occurrence belongs."""
         return self.ids if self.groups is None else self.groups
 
     def shares(self, amounts: Floats) -> Floats | None:
-        """Return the sum at each letter or node if occurrence o divides ``amounts[o]`` equally among its places.
-
-        The result is None if there are occurrences but no places.
-        """
+        """Return the sum at each place if occurrence o divides ``amounts[o]`` equally among its places."""
         if self.n_places == 0 and len(self.ids):
             return None
         lengths = np.diff(self.offsets)
@@ -188,7 +169,6 @@ def lookup(ids: Ids, known: Ids, values: Floats) -> Floats:
 
 
 def is_among(ids: Ids, known: Ids) -> npt.NDArray[np.bool_]:
-    """Return for each id whether it is one of `known`."""
     return np.isin(ids, known, kind="sort")  # the table of numpy 2.0 fails for ids of 2**63 and more
 
 
@@ -233,7 +213,6 @@ def pair_parts(x: Occurrences, y: Occurrences, weights: Callable[[Ids], Floats])
 
 
 def counts_of(kernel: Any, objects: Any) -> tuple[Counts, Floats]:
-    """Return the feature counts of objects, and for each count the weight of its feature in the kernel."""
     counts = kernel._counts(objects)
     return counts, np.ones(len(counts.ids)) if counts.weights is None else counts.weights
 
@@ -274,13 +253,14 @@ def of_strings(kernel: StringKernel, batch: StringBatch) -> Occurrences | None:
 
 
 def _word(kernel: Spectrum | Mismatch | GappedKmers, letters: npt.NDArray) -> str:
-    """Return a k-mer as text, with its reverse complement if the kernel reads both strands of DNA."""
-    strands = [letters, complements_of(letters)[::-1]] if kernel.reverse_complement else [letters]
+    """Return a k-mer as text, with its reverse complement if the kernel reads both strands; its gaps stay."""
+    strands = [letters]
+    if kernel.reverse_complement:
+        strands.append(np.where(letters == ord("."), letters, complements_of(letters))[::-1])
     return "/".join(sorted({text_of(strand) for strand in strands}))
 
 
 def text_of(letters: npt.NDArray) -> str:
-    """Return code points as text."""
     return "".join(map(chr, letters.tolist()))
 
 
@@ -369,8 +349,7 @@ def _motifs(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
     def name(o: int) -> str:
         motif = np.full(places[o, -1] - places[o, 0] + 1, ord("."), np.uint32)
         motif[places[o] - places[o, 0]] = values[places[o]]
-        strands = [motif, _opposite(motif)] if kernel.reverse_complement else [motif]
-        return "/".join(sorted({text_of(strand) for strand in strands}))
+        return _word(kernel, motif)
 
     digests = [
         hashlib.blake2b(name(o).encode("utf-8", "surrogatepass"), digest_size=8).digest() for o in range(len(ids))
@@ -378,11 +357,6 @@ def _motifs(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
     groups = np.frombuffer(b"".join(digests), np.uint64)
     found = Occurrences.of_width(ids, places, name, len(values))
     return replace(found, values=np.tile(side[3][:n_windows], len(chosen)), groups=groups)
-
-
-def _opposite(motif: npt.NDArray) -> npt.NDArray:
-    """Return the reverse complement of a motif; its gaps stay."""
-    return np.where(motif == ord("."), motif, complements_of(motif))[::-1]
 
 
 def _subsequences(kernel: GappedKmers, batch: StringBatch) -> Occurrences:
@@ -462,34 +436,17 @@ def shared_runs(kernel: WeightedDegree, x: StringBatch, y: StringBatch) -> Found
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One kernel with explicit features inside a (nested) sum of kernels.
-
-    Attributes
-    ----------
-    weight : float
-        Weight of the kernel in the sum.
-    normed : tuple of kernels
-        Kernels by whose norms the features are divided.
-    prefix : str
-        Text before the names of the features.
-    path : tuple of int
-        Number of the kernel in the innermost sum, number of this sum in the sum around it, and so on.
-    least : bool
-        Whether an `Intersection` compares the features.
-    factor : float
-        Factor by which the `Intersection` multiplies the counts of the features before it compares them.
-    """
+    """One kernel with explicit features inside a (nested) sum of kernels."""
 
     kernel: FeatureKernel
-    weight: float
-    normed: tuple[Any, ...]
-    prefix: str
-    path: tuple[int, ...] = ()
-    least: bool = False
-    factor: float = 1.0
+    weight: float  # in the sum
+    normed: tuple[Any, ...]  # kernels by whose norms the features are divided
+    prefix: str  # of the names of the features
+    path: tuple[int, ...] = ()  # number of the kernel in the innermost sum, of this sum in the sum around it, ...
+    least: bool = False  # whether an `Intersection` compares the features
+    factor: float = 1.0  # by which the `Intersection` multiplies their counts first
 
     def as_objects(self, X: Any) -> Any:
-        """Convert a collection to the form that the kernel takes."""
         return as_objects(self.kernel, X)
 
     def scale(self, X: Any) -> Floats:
@@ -541,15 +498,13 @@ def _compared_blocks(kernel: Intersection) -> list[tuple[Block, Columns]] | None
 
 
 def _all_columns(n: int) -> tuple[int, int]:
-    """Return the first and the number of all n columns."""
     return 0, n
 
 
 def _shifted(columns: Columns, i: int, n_parts: int) -> Columns:
     """Return a function that finds the columns of a block among all columns of a sum of `n_parts` kernels.
 
-    The block lies in kernel `i` of the sum, and `columns` finds it among the columns of that kernel. Both functions
-    map a total number of columns to (first column, number of columns) of the block.
+    The block lies in kernel `i` of the sum, and `columns` finds it among the columns of that kernel.
     """
 
     def of_sum(n: int) -> tuple[int, int]:
@@ -648,11 +603,9 @@ def _trees(kernel: WeisfeilerLehman, graph: GraphBatch, labels: list[str]) -> Oc
 
     def name(o: int) -> str:
         v = o - n * rounds
-        return (
-            atom_text(labels[v], details[v])
-            if v >= 0
-            else _tree_name(o // rounds, o % rounds, labels, neighbours, marks)
-        )
+        if v >= 0:
+            return atom_text(labels[v], details[v])
+        return _tree_name(o // rounds, o % rounds, labels, neighbours, marks)
 
     return Occurrences(ids, np.ones(len(ids)), offsets, places, name, n)
 
@@ -740,11 +693,15 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
     n, size = graph.n_nodes, kernel.size
     table, representatives = canonical_forms(size)
     class_ids = vertex_ids(representatives | np.uint64(size) << np.uint64(32))
+
+    def name(o: int) -> str:
+        return graphlet_name(representatives[classes[o]], size)
+
     if kernel.n_samples is not None or comb(n, size) > _MOST_PLACED:
         counts = kernel._counts(graph)
         order = np.argsort(class_ids)
         classes = order[np.searchsorted(class_ids, counts.ids, sorter=order)]
-        return Occurrences.without_places(counts, lambda o: graphlet_name(representatives[classes[o]], size), n)
+        return Occurrences.without_places(counts, name, n)
     indptr, indices = arcs_of(graph)
     adjacent = np.zeros((n, n), dtype=np.int64)
     adjacent[np.repeat(np.arange(n), np.diff(indptr)), indices] = 1
@@ -754,9 +711,7 @@ def _graphlets(kernel: Graphlet, graph: GraphBatch, labels: list[str]) -> Occurr
     for bit, (i, j) in enumerate(_pairs_of(size)):
         codes |= adjacent[subsets[:, i], subsets[:, j]] << bit
     classes = table[codes].astype(np.int64)
-    return Occurrences.of_width(
-        class_ids[classes], subsets, lambda o: graphlet_name(representatives[classes[o]], size), n
-    )
+    return Occurrences.of_width(class_ids[classes], subsets, name, n)
 
 
 def graphlet_name(code: np.uint64, size: int) -> str:
@@ -816,7 +771,6 @@ def of_molecules(kernel: Morgan, batch: SmilesBatch) -> Occurrences:
 
 
 def _bonds_within(molecule: Any, atom: int, radius: int) -> list[int]:
-    """Return the numbers of the bonds within `radius` bonds of an atom of an RDKit molecule."""
     from rdkit.Chem import FindAtomEnvironmentOfRadiusN
 
     return [*FindAtomEnvironmentOfRadiusN(molecule, radius, atom, useHs=True, enforceSize=False)] if radius else []

@@ -43,7 +43,6 @@ _NAME = "max-width:320px;white-space:normal;overflow-wrap:anywhere;"  # so that 
 
 
 def as_html(e: Explanation) -> str:
-    """Return the HTML of `Explanation.to_html`."""
     pieces = [f"<p style='margin:0 0 6px'><b>{_safe(e.title)}: {number(e.value)}</b></p>", _drawing(e)]
     pieces += [_table(e, table) for table in tables(e)]
     if note := whole_note(e):
@@ -59,7 +58,6 @@ def _safe(text: str) -> str:
 
 
 def _table(e: Explanation, table: Table) -> str:
-    """Return a table with a bar in each row that is a part."""
     largest = max((row.size for row in table.rows if row.mark), default=0.0)
     heads = [table.head, "adds", table.percentages, "", *table.places]
     lines = ["".join(f"<th style='{_CELL}left;border-bottom:1px solid #999'>{head}</th>" for head in heads)]
@@ -84,7 +82,6 @@ def _table(e: Explanation, table: Table) -> str:
 
 
 def _drawing(e: Explanation) -> str:
-    """Return drawings of strings, of series, or of graphs that are not too large; for other objects, an empty text."""
     kinds = {view.kind for _, view, *_ in sides(e)}
     if kinds == {"strings"}:
         return "".join(_letters(name, view, strength) for name, view, _, strength in sides(e))
@@ -107,7 +104,6 @@ def _letters(name: str, view: View, strength: np.ndarray) -> str:
 
 
 def _graph(name: str, view: View, shares: np.ndarray | None, strength: np.ndarray) -> str:
-    """Return a graph with coloured nodes; RDKit draws molecules if it is installed."""
     if is_molecule(view):
         adds = [""] * view.n_places if shares is None else [f" adds {number(float(s))}" for s in shares]
         tips = [_safe(f"atom {v}, {atom}{add}") for v, (atom, add) in enumerate(zip(view.names, adds, strict=True))]
@@ -142,10 +138,7 @@ def _graph(name: str, view: View, shares: np.ndarray | None, strength: np.ndarra
 
 
 def _series(e: Explanation) -> str:
-    """Return a drawing of one series, or of two, one above the other, with lines between matched time points.
-
-    Of one series, each channel is drawn, on a background coloured by what its time points add.
-    """
+    """Draw the channels of one series, or two series, one above the other, with lines between matched time points."""
     alone = curves(e)
     rows = alone or [(name, view.values[:, 0], np.zeros(view.n_places)) for name, view, *_ in sides(e)]
     width, each = 680, 110 if len(rows) <= 2 else 64
@@ -179,7 +172,7 @@ def _series(e: Explanation) -> str:
 
 
 def _bands(strengths: np.ndarray, gap: float, top: float, height: float) -> str:
-    """Return a background for a curve, coloured by the strengths of its time points, which are `gap` pixels apart."""
+    """Return a background for a curve, whose time points are `gap` pixels apart."""
     n = len(strengths)
     step = -(-n // _MOST_BANDS)
     if not strengths.any():

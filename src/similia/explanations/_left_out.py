@@ -13,11 +13,8 @@ set      a point; in a large set, some points near each other      the other poi
 vector   a column                                                  the mean of the column in place of its value
 =======  ========================================================  =====================================================
 
-Columns are those of the step that compares vectors. Their means are over the training objects that it keeps: its
-landmarks, its support objects or all of them. Of a sparse row, only the columns that are not 0 are left out. If there
-are more than `_COLUMNS` columns, only those in which x differs most from the mean are left out. Kernels on the sphere
-do not depend on the length of a vector, so x and the training objects are first divided by their sums or norms, as the
-mapping to the sphere does.
+The notes of `explain` ("Columns without parts") say which columns are left out, and over which objects their means
+are taken.
 
 Places whose amounts have one sign and are above the mean amount belong together if they are neighbours (of a set: if
 they share a window), and are left out once more as a whole; columns have no neighbours. Effects overlap, so they do not
@@ -74,7 +71,6 @@ _KEPT = "objects_", "support_objects_", "landmarks_"  # attributes that hold tra
 _AT_ONCE = 2**20  # places of the objects that are predicted together
 _SAME = 1e-3  # relative difference below which two numbers are the same decision (of float32)
 _NOTHING = 1e-9  # relative to the decision: smaller effects are rounding errors
-_READERS: dict[str, Any] = {"series": as_series, "graphs": as_graphs, "sets": as_sets}
 _LEAST = {"strings": _SHORTEST + 1, "series": 2 * _SHORTEST, "graphs": 2, "sets": 2, "vectors": 2}  # places
 _WHAT = {  # that are left out
     "strings": "stretches", "series": "stretches", "graphs": "nodes", "sets": "points", "vectors": "columns",
@@ -130,8 +126,7 @@ def without_parts(steps: list[Any], x: Any, naming: Naming, top: int, why: str) 
     if isinstance(learner, OutlierDetector):
         kind, title = "strangeness", f"of x by {by}(method={learner.method_!r})"
     elif not is_regressor(learner):
-        if len(learner.classes_) < 2:
-            raise ValueError(f"{by} was fitted to one class, so it makes no decision to explain")
+        decisions.check_two_classes(learner)
         winner, other, weights = _rivals(learner, rows, scores)
         value, kind = float(scores @ weights), "decision"
         title = f"of {by}, {decisions.against(learner.classes_, winner, other)}"
@@ -150,7 +145,6 @@ def is_scored(learner: Any) -> bool:
 
 
 def _is_number(learner: Any) -> bool:
-    """Return whether the decision of a learner is a number that it predicts, or the strangeness of an object."""
     return is_regressor(learner) or isinstance(learner, OutlierDetector)
 
 
@@ -178,7 +172,7 @@ def _left_out(found: Explanation, steps: list[Any], view: View, without: Without
 
 
 def decided_without(decide: Decide, without: Without, gone: Sequence[Places], size: int) -> Floats:
-    """Return the decisions for an object of `size` places or numbers without each of the sets of places in `gone`."""
+    """Return the decisions for an object of `size` places without each of the sets of places in `gone`."""
     step = max(1, _AT_ONCE // max(1, size))
     blocks = [gone[start : start + step] for start in range(0, len(gone), step)]
     with collected_warnings():  # about objects that nobody has
@@ -208,7 +202,8 @@ def _windows(view: View) -> list[Places]:
         return [np.arange(start, start + width) for start in starts.tolist()]
     order = np.arange(n)
     if n > _MOST:  # places near each other become neighbours in this order
-        order = reverse_cuthill_mckee(_adjacency(view)) if view.kind == "graphs" else KDTree(view.values, 1).indices
+        is_graph = view.kind == "graphs"
+        order = reverse_cuthill_mckee(_adjacency(view.arcs, n)) if is_graph else KDTree(view.values, 1).indices
     return [np.sort(some).astype(np.int64) for some in np.array_split(order, min(n, _MOST))]
 
 
@@ -220,15 +215,13 @@ def _pieces(view: View, windows: list[Places], amounts: Floats, strong: float) -
         least = strong if view.kind == "sets" else _NOTHING * float(np.abs(amounts).max())
         return [window for window in windows if abs(amounts[window[0]]) > least]
     levels = np.where(np.abs(amounts) > strong, np.sign(amounts), 0.0)
-    u, v = view.arcs[:, levels[view.arcs[0]] == levels[view.arcs[1]]]
-    alike = sp.csr_array((np.ones(len(u)), (u, v)), shape=(view.n_places, view.n_places))
-    numbers = connected_components(alike, directed=False)[1]
+    alike = view.arcs[:, levels[view.arcs[0]] == levels[view.arcs[1]]]
+    numbers = connected_components(_adjacency(alike, view.n_places), directed=False)[1]
     return [np.flatnonzero(numbers == k) for k in np.unique(numbers[levels != 0])]
 
 
-def _adjacency(view: View) -> sp.csr_matrix:
-    n = view.n_places
-    return sp.csr_matrix((np.ones(view.arcs.shape[1]), (view.arcs[0], view.arcs[1])), shape=(n, n))
+def _adjacency(arcs: Places, n: int) -> sp.csr_matrix:
+    return sp.csr_matrix((np.ones(arcs.shape[1]), (arcs[0], arcs[1])), shape=(n, n))
 
 
 def _named(view: View, places: Places) -> str:
@@ -256,9 +249,11 @@ def _remover(view: View, steps: list[Any], x: Any) -> Without | None:
     X = collection(steps[0], x)
     if isinstance(X, SmilesBatch):
         return None
-    one = _READERS[view.kind](X)
-    removers: dict[str, Any] = {"series": flattened, "graphs": _without_nodes, "sets": _without_points}
-    remove = removers[view.kind]
+    known: dict[str, tuple[Any, Any]] = {
+        "series": (as_series, flattened), "graphs": (as_graphs, _without_nodes), "sets": (as_sets, _without_points),
+    }  # fmt: skip
+    read, remove = known[view.kind]
+    one = read(X)
     return lambda gone: concatenate([remove(one, places) for places in gone])
 
 
@@ -369,7 +364,6 @@ def _without_points(points: SetBatch, places: Places) -> SetBatch:
 
 
 def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
-    """Return the subgraph of the other nodes."""
     stays = np.ones(graph.n_nodes, dtype=bool)
     stays[nodes] = False
     arcs = graph.edge_index
@@ -385,8 +379,8 @@ def _without_nodes(graph: GraphBatch, nodes: Places) -> GraphBatch:
 def decision_at(steps: list[Any], whole: Any) -> tuple[Decide, tuple[str, str] | None]:
     """Return the decision of a model as a function of a collection, shape (n,), and the names of the two classes.
 
-    The decision is a number (see `_is_number`; then there are no classes), or the score of the class predicted for the
-    object of the collection `whole`, minus that of its closest rival.
+    The decision is a predicted number or a strangeness (then there are no classes), or the score of the class predicted
+    for the object of the collection `whole`, minus that of its closest rival.
     """
     learner = steps[-1]
 

@@ -35,10 +35,6 @@ _BASES = {"A": "#109648", "C": "#255C99", "G": "#E39B12", "T": "#D62839", "U": "
 
 
 def plot(e: Explanation, ax: Any = None) -> Any:
-    """Draw the objects or, if they cannot be drawn, bars of the parts, and return the axes.
-
-    Without `ax`, draw both in a new figure.
-    """
     draw = _drawer(e)
     title = _plain(f"{e.title}: {number(e.value)}", 110)
     if ax is not None:
@@ -60,7 +56,6 @@ def plot(e: Explanation, ax: Any = None) -> Any:
 
 
 def logo(e: Explanation, ax: Any = None) -> Any:
-    """Draw x, and y if there is one, as sequence logos, and return the axes of x; with `ax`, draw x only, there."""
     shown = [(name, view.text, shares) for name, view, shares, _ in sides(e) if view.kind == "strings"]
     if not shown or any(shares is None for _, _, shares in shown):
         raise ValueError(
@@ -111,7 +106,6 @@ def _logo(ax: Any, text: str, heights: Any) -> None:
 
 
 def _drawer(e: Explanation) -> Any:
-    """Return the function that draws the objects of an explanation, or None if they cannot be drawn."""
     views = [view for _, view, *_ in sides(e)]
     if len({view.kind for view in views}) != 1 or max(view.n_places for view in views) == 0:
         return None
@@ -148,7 +142,6 @@ def _bars(e: Explanation, ax: Any) -> None:
 
 
 def _strings(e: Explanation, ax: Any) -> None:
-    """Draw strings, each letter on a background coloured by what the letter adds."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -211,7 +204,6 @@ def _molecules(e: Explanation, ax: Any) -> bool:
 
 
 def _graphs(e: Explanation, ax: Any) -> None:
-    """Draw graphs side by side, each node coloured by what the node adds."""
     ax.set_aspect("equal")
     ax.axis("off")
     if all(is_molecule(view) for _, view, *_ in sides(e)) and _molecules(e, ax):
@@ -234,7 +226,6 @@ def _graphs(e: Explanation, ax: Any) -> None:
 
 
 def _series(e: Explanation, ax: Any) -> None:
-    """Draw one series, or two, one above the other, with lines between matched time points."""
     if rows := curves(e):
         _channels(rows, ax)
         return
@@ -258,7 +249,6 @@ def _series(e: Explanation, ax: Any) -> None:
 
 
 def _channels(rows: list[tuple[str, Any, Any]], ax: Any) -> None:
-    """Draw the channels of a series, one above the other, each on a background coloured by what its points add."""
     from matplotlib.colors import to_rgb
 
     for row, (name, values, strengths) in enumerate(rows):
@@ -279,7 +269,6 @@ def _channels(rows: list[tuple[str, Any, Any]], ax: Any) -> None:
 
 
 def _points(e: Explanation, ax: Any) -> None:
-    """Draw the first two coordinates of one set, each point coloured by what the point adds."""
     ((_, view, _, strength),) = sides(e)
     colours = [shade(float(s)) for s in strength]
     ax.scatter(*view.values[:, :2].T, s=60, c=colours, edgecolors="#444", linewidths=0.8)
@@ -289,7 +278,6 @@ def _points(e: Explanation, ax: Any) -> None:
 
 
 def _sets(e: Explanation, ax: Any) -> None:
-    """Draw the first two coordinates of two sets, with lines between matched points."""
     A, B = (view.values for _, view, *_ in sides(e))
     links, largest = links_of(e)
     for i, j, value in sorted(links, key=lambda link: -abs(link[2]))[:_MOST_LINKS]:

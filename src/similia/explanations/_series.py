@@ -39,7 +39,6 @@ _Step = tuple[str, float, tuple[int, ...], tuple[int, ...]]  # name, cost, time 
 
 
 def warping(distance: Any, X: SeriesBatch, Y: SeriesBatch, names: Names) -> Found:
-    """Return the steps of the cheapest alignment under `DTW`, `ADTW`, `ERP`, `MSM`, `TWE` or `LCSS`."""
     A, B = _as_floats(X, Y)
     a, b = A.values, B.values
     outside = _outside(len(a), len(b), distance.window)
@@ -102,7 +101,6 @@ def named_stretch(values: Any, start: int, stop: int) -> str:
 
 
 def _as_floats(X: Any, Y: Any) -> tuple[SeriesBatch, SeriesBatch]:
-    """Return two series as float64; raise if a table of all pairs of time points would exceed the memory limit."""
     A, B = (side.astype(np.float64) for side in as_series_pair(X, Y))
     check_cells(len(A.values), len(B.values))
     return A, B
@@ -131,7 +129,6 @@ def _edited(distance: EditDistance, A: SeriesBatch, B: SeriesBatch, outside: Any
 
 
 def _msm(a: Any, b: Any, distance: MSM, outside: Any, names: Names) -> Found:
-    """Return the steps of the cheapest alignment under `MSM` as parts, for one channel of each series."""
     c = distance._how(1.0)[1]
 
     def split(new: Floats, old: Floats, other: Floats) -> Floats:
@@ -232,13 +229,11 @@ def matched(names: Names, i: int, j: int) -> str:
 
 
 def check_cells(m: int, n: int) -> None:
-    """Raise if a table of m x n cells would exceed the memory limit."""
     taking = f"the alignment of x and y, of lengths {m} and {n}, takes"
     check_memory(taking, _BYTES_PER_CELL * m * n, "explain shorter pieces")
 
 
 def _outside(m: int, n: int, window: Any) -> Any:
-    """Return whether each pair of time points lies outside the window, shape (m, n)."""
     steps, share = window_band(window)
     width = half_width(m, n, steps, share)
     return np.abs(np.subtract.outer(np.arange(m), np.arange(n))) > width

@@ -15,10 +15,8 @@ strings  all occurrences of a substring  random letters of  substrings that more
 vectors  a column                        its mean           all columns, or those that `_left_out` chooses
 =======  ==============================  =================  ===========================================================
 
-Stretches are those of an example of the class. In another member, a stretch is what is aligned with it: by the
-cheapest path, if the model compares series by an elastic distance or a global alignment, and otherwise by the share of
-the length that lies before it. With f the decision of the model, a stretch, substring or column gets the mean of
-f(x) - f(x without it) over the members x.
+With f the decision of the model, a stretch, substring or column gets the mean of f(x) - f(x without it) over the
+members x. The notes of `explain_classes` say which stretches, substrings and columns these are.
 
 Cost: for each class, at most `_MEASURED` times 24 + `top` predictions (for vectors, `_MEASURED` explanations with the
 columns left out), and `_MEASURED` alignments of series that are first averaged to `_ALIGNED` points.
@@ -230,26 +228,13 @@ def _assigned(model: Any, X: Any, rng: np.random.Generator) -> tuple[Any, Floats
 
 @dataclass(frozen=True, eq=False)
 class _Member:
-    """A member of a class from which places are left out.
+    """A member of a class from which places are left out."""
 
-    Attributes
-    ----------
-    number : int
-        Position in the collection.
-    view : View
-    without : callable
-        Maps sets of places to a collection: the member without each of them.
-    decide : callable
-        Maps a collection to the decisions for the class.
-    value : float
-        Decision for the member.
-    """
-
-    number: int
+    number: int  # position in the collection
     view: View
     without: Without
     decide: Decide
-    value: float
+    value: float  # decision for the member
 
     def falls(self, gone: Sequence[Places]) -> Floats:
         """Return by how much the decision falls without each set of places; 0 for no places, and for all of them."""
@@ -319,7 +304,6 @@ class _Explainer:
         return _Member(number, view, without, decide, float(decide(whole)[0]))
 
     def _parts(self, steps: list[Any], rows: Places) -> list[SharedPart]:
-        """Return the parts that `explain` finds, by name."""
         amounts: dict[str, list[float]] = defaultdict(list)
         for i in np.sort(rows).tolist():
             for name, amount in _amounts(steps, item(self.X, i), self.naming).items():
@@ -339,7 +323,6 @@ class _Explainer:
         return found._x.names, found.left_out.amounts, found.value
 
     def _columns(self, steps: list[Any], rows: Places) -> list[SharedPart]:
-        """Return columns of vectors without which the decision falls."""
         measured = [self._replaced(steps, item(self.X, i)) for i in rows.tolist()]
         names, falls, values = zip(*filter(None, measured), strict=True)
         some = np.flatnonzero(np.any(falls, axis=0))
@@ -347,7 +330,6 @@ class _Explainer:
         return _mattering(parts, np.array(falls)[:, some], values)
 
     def _words(self, steps: list[Any], label: Any, rows: Places) -> list[SharedPart]:
-        """Return substrings without which the decision falls."""
         texts = {c: [self._view(item(self.X, i)).text for i in some.tolist()] for c, some in self.drawn.items()}
         words = _candidates(texts[label], [text for c, some in texts.items() if c != label for text in some])
         pool = np.array([*"".join("".join(some) for some in texts.values())])
@@ -369,7 +351,6 @@ class _Explainer:
         return _mattering([SharedPart(word, 0.0, 0.0) for word in words], np.array(falls), [m.value for m in members])
 
     def _stretches(self, steps: list[Any], rows: Places, example: int | None, top: int) -> list[SharedPart]:
-        """Return stretches of time of an example without which the decision falls."""
         members = [self._member(steps, i, _flattening(self._series(i))) for i in rows.tolist()]
         if example is None:
             example = max(members, key=lambda member: member.value).number
@@ -393,7 +374,7 @@ class _Explainer:
 
 
 def _amounts(steps: list[Any], x: Any, naming: Naming) -> dict[str, float]:
-    """Return the contributions of the parts of the decision for one object, added up by name."""
+    """Return the contributions of parts to the decision for one object, added up by name."""
     amounts: dict[str, float] = defaultdict(float)
     for label, name in names_of_labels(x).items():
         naming.setdefault(label, name)
@@ -404,7 +385,6 @@ def _amounts(steps: list[Any], x: Any, naming: Naming) -> dict[str, float]:
 
 
 def _has_no_places(steps: list[Any], x: str | bytes) -> bool:
-    """Return whether the decision for a string has no parts, or only parts without places in it."""
     try:
         return of_steps(steps, x, Naming({}), 1, leave_out=False).shares_x is None
     except TypeError:
@@ -488,8 +468,7 @@ def _path_of(function: Any) -> Any:
 def _aligned(example: Floats, values: Floats, path: Any) -> Callable[[Places], Places]:
     """Return a function that maps consecutive time points of an example to those of a series, from first to last match.
 
-    `path` is the distance by whose cheapest path the points are matched; if it is None, points match those at the same
-    share of the length.
+    Points are matched by the cheapest path of the distance `path`; if it is None, by their share of the length.
     """
     n, length = len(example), len(values)
     steps = np.arange(n)

@@ -2,7 +2,7 @@ r"""Objects as explanations show them: `View`, names of functional groups, colou
 
 Graphs are laid out so that distances between drawn nodes match path lengths d_ij: classical scaling of the path
 lengths, then stress majorisation, which finds positions p_i that minimise sum_ij w_ij (||p_i - p_j|| - d_ij)^2 with
-w_ij = d_ij^-2. The layout is deterministic. Cost: n^3 once and n^2 for each of 60 rounds.
+w_ij = d_ij^-2. Cost: n^3 once and n^2 for each of 60 rounds.
 
 Paper: Gansner, Koren & North, "Graph drawing by stress majorization", Graph Drawing 2004.
 
@@ -78,39 +78,18 @@ _ROUNDING = 1e-6  # relative to the largest number: rounding errors of float32
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One object, ready to be drawn.
+    """One object, ready to be drawn; a vector is of the kind "vectors" only if its columns are left out."""
 
-    Attributes
-    ----------
-    kind : {"strings", "graphs", "series", "sets", "vectors", "other"}
-    n_places : int
-        Number of letters, nodes, time points, points or columns; 0 for other objects. A vector is "vectors" only if its
-        columns are left out.
-    text : str
-        Letters of a string (bytes as Latin-1); of a molecule that was given as SMILES, these.
-    arcs : ndarray of int64, shape (2, n_arcs)
-        Arcs of a graph.
-    names : list of str
-        Label of each node, or an empty string; of a vector, the name of each column.
-    bonds : list of str or None
-        Bond of each arc of a molecule: ``-``, ``=``, ``#`` or ``:``; None for other graphs.
-    values : ndarray of float64, shape (n_places, p)
-        Values of a series or a set; of a vector, its numbers and the means of the columns.
-    links : sequence of (int, int, float)
-        (place in x, place in y, amount) of matched places, as in `Found`; only the view of x holds them.
-    stored : ndarray of int64 or None
-        Columns of a sparse row that are not 0, ascending; None for other objects.
-    """
-
-    kind: str
-    n_places: int
-    text: str = ""
+    kind: str  # "strings", "graphs", "series", "sets", "vectors" or "other"
+    n_places: int  # number of letters, nodes, time points, points or columns; 0 for other objects
+    text: str = ""  # letters of a string (bytes as Latin-1), or SMILES of a molecule that was given as such
     arcs: Places = field(default_factory=lambda: np.empty((2, 0), dtype=np.int64))
-    names: list[str] = field(default_factory=list)
-    bonds: list[str] | None = None
-    values: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 1)))
-    links: Sequence[tuple[int, int, float]] = ()
-    stored: Places | None = None
+    names: list[str] = field(default_factory=list)  # labels of nodes, perhaps empty, or names of columns
+    bonds: list[str] | None = None  # of each arc of a molecule: -, =, # or :
+    # a row for each place of a series or set; of a vector, its numbers and the means of the columns
+    values: Floats = field(default_factory=lambda: np.empty((0, 1)))
+    links: Sequence[tuple[int, int, float]] = ()  # as in `Found`; only the view of x holds them
+    stored: Places | None = None  # columns of a sparse row that are not 0, ascending
 
 
 def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View:
@@ -134,17 +113,14 @@ def view_of(batch: object, label_names: Mapping[int, str] | None = None) -> View
 
 
 def dense(values: Any) -> npt.NDArray[np.float64]:
-    """Return a dense or sparse array as a dense array of float64."""
     return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
 
 
 def as_text(letters: str | bytes) -> str:
-    """Return a string's letters as text; bytes as Latin-1, one letter for each byte."""
     return letters.decode("latin-1") if isinstance(letters, bytes) else letters
 
 
 def _bonds(graph: GraphBatch, names: list[str]) -> list[str] | None:
-    """Return the bond of each arc of a molecule, or None for other graphs."""
     labels = None if graph.edge_labels is None else graph.edge_labels.tolist()
     if labels is None and len(graph.indices) == 0:
         labels = []
@@ -183,7 +159,6 @@ def names_of_labels(x: Any) -> dict[int, str]:
 
 
 def is_molecule(view: View) -> bool:
-    """Return whether a view shows a molecule with its bonds."""
     return view.bonds is not None and view.n_places > 0
 
 
@@ -256,7 +231,6 @@ def _name(kind: str, atoms: list[int], names: list[str], near: list[dict[int, st
 
 
 def one_note(*notes: str) -> str:
-    """Return notes as one; empty ones are left out."""
     return "; ".join(filter(None, notes))
 
 
@@ -298,7 +272,7 @@ def sign_of(e: Explanation) -> float:
 
 
 def links_of(e: Explanation) -> tuple[list[tuple[int, int, float]], float]:
-    """Return matched places as (place in x, place in y, amount), and the largest absolute amount (1 if all are 0)."""
+    """Return the links of x, and their largest absolute amount (1 if all are 0)."""
     links = [] if e._x is None or e._y is None else list(e._x.links)
     return links, max((abs(value) for *_, value in links), default=0.0) or 1.0
 
@@ -348,12 +322,12 @@ def shade(strength: float) -> str:
 
 
 def full(strength: float) -> str:
-    """Return blue if `strength` is at least 0, otherwise orange, at full colour, as ``#rrggbb``."""
+    """Return the colour of `shade` in full."""
     return "#" + "".join(f"{c:02x}" for c in (_FOR if strength >= 0 else _AGAINST))
 
 
 def _drawn(view: View, strength: Floats, canvas: str, pixels: float) -> Any:
-    """Draw a molecule, coloured by the `strength` of atoms, on an RDKit canvas of class `canvas`; return the canvas."""
+    """Draw a molecule, coloured by the `strength` of atoms on an RDKit canvas of class `canvas`."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     molecule = in_the_plane(view.names, bonds_of(view))
@@ -398,7 +372,6 @@ def svg(view: View, strength: Floats, tips: list[str]) -> str | None:
 
 
 def picture(view: View, strength: Floats) -> npt.NDArray[Any] | None:
-    """Return a picture of a molecule as an array of pixels, or None if RDKit is not installed."""
     if not has_rdkit():
         return None
     from matplotlib.image import imread
@@ -420,33 +393,21 @@ class Row(NamedTuple):
     mark: str = ""
 
     def at(self, columns: list[str]) -> list[str]:
-        """Return the cells of the given columns of places, which are called "in x" and "in y"."""
         return [self.in_x if column == "in x" else self.in_y for column in columns]
 
 
 class Table(NamedTuple):
-    """Rows whose amounts add up to the value, except for rounding.
+    """Rows whose amounts add up to the value, except for rounding."""
 
-    Attributes
-    ----------
-    heading : str
-        Says by what the value is split; empty if this is the only table.
-    head, percentages : str
-        Heads of the columns of names and of percentages.
-    rows : list of Row
-    whole : float
-        Sum of the sizes of all rows, of which percentages are shares.
-    """
-
-    heading: str
-    head: str
-    percentages: str
+    heading: str  # by what the value is split; empty if this is the only table
+    head: str  # of the column of names
+    percentages: str  # head of the column of percentages
     rows: list[Row]
-    whole: float
+    whole: float  # sum of the sizes of all rows, of which percentages are shares
 
     @property
     def places(self) -> list[str]:
-        """Return the heads of the columns of places, without that of x, or of y, if no part has a place there."""
+        """The heads of the columns of places in which a part has a place."""
         return [column for column in ("in x", "in y") if any(any(row.at([column])) for row in self.rows)]
 
 
@@ -499,7 +460,6 @@ def _left(e: Explanation, n: int, what: str, omitted: float, size: float, left: 
 
 
 def render_text(e: Explanation, rest_in: str = "") -> str:
-    """Return the text of `Explanation.to_text`."""
     lines = [f"{visible(e.title)}: {number(e.value)}"]
     for table in tables(e):
         lines += ["", *filter(None, [table.heading]), *_lines(table)]
@@ -512,16 +472,14 @@ def render_text(e: Explanation, rest_in: str = "") -> str:
 
 
 def whole_note(e: Explanation, rest_in: str = "") -> str:
-    """Return the note of an explanation, with the share of the listed parts and where to see the rest if it is small.
-
-    The share is that of the column of percentages. `rest_in` says where the rest is shown.
-    """
+    """Return the note, with the share of the listed parts and, if it is small, where to see the rest: `rest_in`."""
     kind = "" if e._x is None else e._x.kind
     if e.listed_share >= FEW:
         return e.note
     table, n = tables(e)[-1], len(e.parts) - len(e._intercept)
     share = number(float(f"{100 * sum(row.size for row in table.rows[:n]) / table.whole:.2g}"))
-    told = f"the {counted(n, 'listed part')} {'holds' if n == 1 else 'hold'} {share} % of the {_whole_of(table)}"
+    whole = "value" if table.percentages == "%" else "sum of absolute amounts"
+    told = f"the {counted(n, 'listed part')} {'holds' if n == 1 else 'hold'} {share} % of the {whole}"
     if e.shares_x is None:
         if kind != "strings" or e.listed_share >= _LITTLE:
             return e.note
@@ -537,12 +495,7 @@ def whole_note(e: Explanation, rest_in: str = "") -> str:
     return one_note(e.note, told)
 
 
-def _whole_of(table: Table) -> str:
-    return "value" if table.percentages == "%" else "sum of absolute amounts"
-
-
 def _lines(table: Table) -> list[str]:
-    """Return a table as lines: a mark, a name, an amount, its percentage, and places if there are any."""
     cells = [["", table.head, "adds", table.percentages, *table.places]]
     for row in table.rows:
         mark, name = row.mark.replace("-", ""), shortened(row.name, 78)
@@ -610,20 +563,17 @@ def runs(places: Places) -> str:
 
 
 def percent(size: float, whole: float) -> str:
-    """Return 100 size / whole as text, below 1 with one significant digit; empty if `whole` is 0."""
     share = 100 * size / whole if whole else 0.0
     return "" if not whole else f"{share:.0f}" if share >= 1 or share == 0 else f"{share:.1g}"
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text made `visible` and cut to at most `most` letters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def visible(text: str) -> str:
-    """Replace newlines and tabs by spaces, and other unprintable characters by U+FFFD."""
-    return "".join(c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return visible_letters(text.replace("\n", " ").replace("\t", " "))
 
 
 def visible_letters(text: str) -> str:

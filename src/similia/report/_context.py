@@ -1,7 +1,4 @@
-"""Data shared by all sections of a report: the model, the objects, and results that are computed once.
-
-Scores come from predictions of each object by a model that has not seen it.
-"""
+"""Data shared by all sections of a report: the model, the objects, and results that are computed once."""
 
 from __future__ import annotations
 
@@ -62,40 +59,19 @@ Json = dict[str, Any]
 
 @dataclass
 class Scored:
-    """Predictions for unseen objects: by cross-validation, or by a model that, by the user's word, has seen none.
-
-    Attributes
-    ----------
-    truth, predicted, floor, neighbours : ndarray, shape (n,)
-        True targets; predictions of the model; constant predictions (the most frequent class or the mean); predictions
-        by the 5 nearest neighbours (None without a training set, or if nothing says which objects are near).
-    values : ndarray of float or None
-        Probabilities (n, n_classes), or decision values (n,) or (n, n_classes).
-    probabilities : bool
-        Whether `values` are probabilities.
-    how : str
-        A sentence for the page that says how the predictions were made.
-    n_folds : int
-        Number of folds; 0 without cross-validation.
-    fit_seconds : list of float
-        Time of each fold's fit, per object.
-    robustness : RobustnessDisplay or None
-        Measured on the first fold, if the learner takes packed bits.
-    conformal : dict of float to Answers or str
-        For a conformal model, its answers at each of `COVERAGES`, or an error message if it gives none.
-    """
+    """Predictions for unseen objects."""
 
     truth: npt.NDArray
     predicted: npt.NDArray
-    floor: npt.NDArray
-    neighbours: npt.NDArray | None
-    values: Floats | None
+    floor: npt.NDArray  # constant predictions: the most frequent class or the mean
+    neighbours: npt.NDArray | None  # predictions by the 5 nearest; None without a training set or a metric
+    values: Floats | None  # probabilities (n, n_classes), or decision values (n,) or (n, n_classes)
     probabilities: bool
-    how: str
+    how: str  # a sentence for the page that says how the predictions were made
     n_folds: int = 0
-    fit_seconds: list[float] = field(default_factory=list)
-    robustness: RobustnessDisplay | None = None
-    conformal: dict[float, Answers | str] = field(default_factory=dict)
+    fit_seconds: list[float] = field(default_factory=list)  # of each fold, per object
+    robustness: RobustnessDisplay | None = None  # on the first fold, if the learner takes packed bits
+    conformal: dict[float, Answers | str] = field(default_factory=dict)  # at `COVERAGES`; str is an error message
 
 
 class Answers(NamedTuple):
@@ -179,7 +155,7 @@ def _fewer_landmarks(model: Any, n: int) -> bool:
 
 
 def as_it_stands(model: Any, X: Any, y: npt.NDArray, regression: bool) -> Scored:
-    """Predict all objects with the fitted model itself; the user states that it has seen none of them."""
+    """Predict all objects with the fitted model itself."""
     parts = parts_of(model)
     learner, last = (parts.learner, transformed(parts, X).last) if parts.vote is None else (parts.vote, X)
     floor = np.full(len(y), y.mean() if regression else _most_frequent(y))
@@ -223,7 +199,6 @@ def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[n
 
 
 def _voted(nearest: npt.NDArray[np.int64], y: npt.NDArray, regression: bool) -> npt.NDArray:
-    """Return the mean target or the most frequent class among the nearest training objects of each test object."""
     if regression:
         return y[nearest].mean(axis=1)
     classes, codes = np.unique(y, return_inverse=True)
@@ -248,7 +223,6 @@ def _values(learner: Any, Z: Any) -> tuple[Floats | None, bool]:
 
 
 def is_conformal(model: Any) -> bool:
-    """Return whether a model predicts sets of labels, or intervals, with a coverage that the caller chooses."""
     return hasattr(model, "predict_set") or hasattr(model, "predict_interval")
 
 
@@ -273,13 +247,11 @@ def _answers(learner: Any, Z: Any, truth: npt.NDArray, coverage: float) -> Answe
 
 
 def balanced(truth: npt.NDArray, predicted: npt.NDArray) -> tuple[float, float, float]:
-    """Return balanced accuracy and the two ends of its 95 % interval."""
     _, labels, counts = np.unique(truth, return_inverse=True, return_counts=True)
     return intervals.balanced(np.bincount(labels, predicted == truth, len(counts)), counts)
 
 
 def errors(truth: Floats, predicted: Floats) -> dict[str, float]:
-    """Return R squared, the mean absolute error and the root mean squared error, by name."""
     wrong, spread = truth - predicted, np.square(truth - truth.mean()).sum()
     return {
         "R²": float(1 - np.square(wrong).sum() / spread) if spread else float("nan"),
@@ -292,7 +264,7 @@ def regression_scores(truth: Floats, predicted: Floats) -> dict[str, tuple[float
     """Return each score of `errors` with the ends of its 95 % interval: (value, low, high), by name.
 
     An interval is that of a ratio of means: for R squared, the mean squared error divided by the mean squared distance
-    of targets from their mean; for the other scores, the mean (squared) error divided by 1.
+    of targets from their mean.
     """
     wrong, away = np.abs(truth - predicted), np.abs(truth - truth.mean())
     scale = float(max(wrong.max(), away.max())) or 1.0  # prevents overflow and underflow of squares
@@ -463,14 +435,12 @@ def _check_known(parts: Parts, y: npt.NDArray) -> None:
 
 
 def _refuse_precomputed(model: Any) -> None:
-    """Raise if the model takes a precomputed matrix (kernel values or distances) instead of objects."""
     first = parts_of(model).transformers or [parts_of(model).learner]
     if "precomputed" in (getattr(first[0], name, None) for name in ("kernel", "metric")):
         raise ValueError("a report shows objects, but the kernel is precomputed; give a model with the kernel itself")
 
 
 def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64]) -> None:
-    """Set ``context.scored`` to predictions for all objects, or ``context.unscored`` to why there are none."""
     y, regression = context.y, context.is_regression
     if y is None:
         context.unscored = "No targets were given, so predictions cannot be compared with the truth."
@@ -497,7 +467,6 @@ def _score(context: Context, unseen: bool, cv: int, groups: npt.NDArray[np.int64
 
 
 def _embed(context: Context) -> None:
-    """Set ``context.vectors`` and the time per object or, if this fails, ``context.no_vectors`` to the reason."""
     few = taken(context.X, np.arange(min(context.n, _TIMED)))
     try:
         context.vectors = quietly(models.vectors_only, context.parts, context.X, context.seed)
@@ -530,7 +499,6 @@ def checked_names(names: Any, n: int) -> Any:
 
 
 def named(names: Any, rows: npt.NDArray[np.int64]) -> list[str]:
-    """Return the names of the objects at the positions `rows`; without `names`, "object 0" and so on."""
     return [f"object {i}" if names is None else str(names[i]) for i in rows.tolist()]
 
 
@@ -608,8 +576,11 @@ def described(seen: Seen, i: int) -> str:
     return short(seen.batch[i], _LETTERS)
 
 
+def on_page(seen: Seen, i: int, name: str) -> Json:
+    return {"i": i, "name": name, "text": described(seen, i), "is_text": seen.kind in TEXTS}
+
+
 def _symbols(graph: GraphBatch) -> list[str]:
-    """Return the chemical symbol of each atom if the graph is a molecule, else an empty list."""
     labels = [] if graph.node_labels is None else graph.node_labels.tolist()
     return [SYMBOLS[label] for label in labels] if all(label in SYMBOLS for label in labels) else []
 
@@ -622,7 +593,6 @@ def _formula(graph: GraphBatch) -> str:
 
 
 def _text(value: str | bytes) -> str:
-    """Return a string for display, cut after 280 letters."""
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     text = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
     if text == "":
@@ -686,7 +656,6 @@ def _placed(symbols: list[str], bonds: list[tuple[int, int, str]]) -> Json:
 
 
 def _graphs(seen: Seen, chosen: npt.NDArray[np.bool_]) -> list[Json]:
-    """Return a dict per graph or molecule, with its description ``t`` and, if it is `chosen`, its drawing."""
     drawn: list[Json] = [{"t": described(seen, i)} for i in range(len(seen))]
     rows = np.flatnonzero(chosen)
     if not len(rows):

@@ -52,7 +52,6 @@ class Parts(pipelines.Parts):
 
     @property
     def nystroem(self) -> Nystroem | None:
-        """The first step that compares its input with landmarks, or None."""
         return next((step for step in self.transformers if isinstance(step, Nystroem)), None)
 
 
@@ -67,7 +66,6 @@ class Embedded:
 
 
 def parts_of(model: Any) -> Parts:
-    """Split a model into transformers and learner, and leave out a step that selects a column of a table."""
     parts = pipelines.parts_of(model)
     steps = [step for step in parts.transformers if not isinstance(step, FromColumn)]
     return Parts(parts.whole, parts.model, steps, parts.learner)
@@ -222,7 +220,6 @@ def is_numeric(X: Any) -> bool:
 
 
 def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
-    """Return the output of the transformers if it is packed bits, else None."""
     out = X
     for step in parts.transformers:
         out = unframed(step, step.transform(out))
@@ -230,7 +227,6 @@ def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:
 
 
 def task_of(parts: Parts) -> str | None:
-    """Return "classification", "regression", or None if the model makes no predictions."""
     if parts.learner is None:
         return None
     if is_regressor(parts.learner):

@@ -1,7 +1,7 @@
 """Render the page: templates escape every text, and matplotlib charts become SVG in the colours of the page.
 
-The security policy of the page allows only its own script, and forbids it to fetch anything. Charts are reproducible
-byte by byte. Their colours are variables of the style sheet, so they follow the light and dark modes.
+A page is a single file. Its security policy allows only its own script, and forbids it to fetch anything. Charts are
+reproducible byte by byte. Their colours are variables of the style sheet, so they follow the light and dark modes.
 """
 
 from __future__ import annotations
@@ -159,7 +159,6 @@ def legible(value: Any) -> Any:
 
 @cache
 def templates() -> Any:
-    """Return the Jinja environment, whose templates escape every text and raise on undefined names."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     found = Environment(
@@ -170,11 +169,12 @@ def templates() -> Any:
     return found
 
 
-def page(name: str, *, script: str = "", **values: Any) -> str:
+def page(name: str, *, data: dict[str, Any], sections: Sequence[Section] = (), script: str = "", **values: Any) -> str:
     """Return a whole page as HTML; `values` are the variables of the template `name`: "page", "map" or "duplicates".
 
     All pages share a style sheet and the script that draws objects; other pages than "page" add a style sheet of
-    their own. `script` is the name of the script of the page, by default `name`.
+    their own. The data of `sections` are added to `data`. `script` is the name of the script of the page, by default
+    `name`.
     """
     files = resources.files("similia.report")
     drawing, own = (files.joinpath(f"{part}.js").read_text("utf-8") for part in ("draw", script or name))
@@ -182,4 +182,6 @@ def page(name: str, *, script: str = "", **values: Any) -> str:
     text = f'"use strict";\n(() => {{\n{drawing}\n{own}}})();\n'
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     parts = {"style": Markup("".join(styles)), "script": Markup(text), "digest": digest}
-    return templates().get_template(f"{name}.html.jinja").render(**parts, **values)
+    for section in sections:
+        data = data | section.data
+    return templates().get_template(f"{name}.html.jinja").render(**parts, **values, sections=sections, data=data)

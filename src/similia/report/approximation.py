@@ -112,7 +112,6 @@ class ApproximationErrorDisplay(Display):
 
     @classmethod
     def _measured(cls, parts: Parts, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
-        """Measure the error of the approximated kernel for several numbers of landmarks or random features."""
         for step in parts.transformers:
             if isinstance(step, Nystroem):
                 return cls._of_nystroem(step, X, sizes, most, random_state)
@@ -126,7 +125,6 @@ class ApproximationErrorDisplay(Display):
 
     @classmethod
     def _of_nystroem(cls, nystroem: Any, X: Any, sizes: Sequence[int] | None, most: int, random_state: int) -> Self:
-        """Measure the error of a fitted `Nystroem` on the pairs of objects of `X`, for each number of landmarks."""
         if isinstance(nystroem.kernel_, str):
             raise ValueError("the kernel is precomputed, so it cannot be evaluated for other pairs of objects")
         rng = generator(random_state)
@@ -160,8 +158,7 @@ class ApproximationErrorDisplay(Display):
     def _of_features(cls, vectors: npt.NDArray, sizes: Sequence[int] | None = None, most: int = 400) -> Self:
         """Estimate the error for each number of independent, identically distributed random features.
 
-        A kernel value is a mean of terms, one per feature; their variance is estimated from the model's own features.
-        Orthogonal features have a smaller error.
+        The variance of the terms is estimated from the model's own features. Orthogonal features have a smaller error.
         """
         V = vectors[:most].astype(np.float64)
         R = V.shape[1]
@@ -196,7 +193,6 @@ def steps_to(n: int, most: int = 8, least: int = 5) -> npt.NDArray[np.int64]:
 
 
 def _sizes(sizes: Sequence[int] | None, n: int, most: int) -> npt.NDArray[np.int64]:
-    """Return the given sizes, checked to be from 1 to `most`, or else those of `steps_to`."""
     if sizes is None:
         return steps_to(n)
     found = [check_positive_int(size, "each of sizes") for size in np.atleast_1d(sizes)]
@@ -300,7 +296,6 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def _measured(cls, parts: Parts, X: Any = None, most: int = 300, random_state: int = 0) -> Self:
-        """Compute the eigenvalues of the landmarks' kernel matrix, or of inner products of at most `most` vectors."""
         nystroem = parts.nystroem
         if nystroem is not None and not isinstance(nystroem.kernel_, str) and len(nystroem.weights_) == 1:
             H = evaluate(nystroem.kernel_, nystroem.landmarks_, nystroem.landmarks_).astype(np.float64)
@@ -351,7 +346,6 @@ class SpectrumDisplay(Display):
 
 
 def _eigenvalues(H: Floats) -> Floats:
-    """Return the eigenvalues of the symmetric part of a matrix, largest first."""
     with one_blas_thread():  # for small matrices, more threads are slower
         eigenvalues: Floats = np.linalg.eigvalsh((H + H.T) / 2)[::-1].astype(np.float64)
     return eigenvalues

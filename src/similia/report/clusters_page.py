@@ -1,8 +1,7 @@
 """`write_clusters` writes an HTML page about clusters: their sizes and medoids, what members share, and a map.
 
-The page is a single file; its security policy forbids it to fetch anything. Cost: two transforms of all objects, one of
-those on the map, and `similia.explanations.explain_classes` with 30 members of each cluster. For `HDBSCAN`, the
-embedding for the map is fitted anew.
+Cost: two transforms of all objects, one of those on the map, and `similia.explanations.explain_classes` with 30 members
+of each cluster. For `HDBSCAN`, the embedding for the map is fitted anew.
 """
 
 from __future__ import annotations
@@ -121,9 +120,6 @@ def write_clusters(
         about_map(context),
         _about_medoids(found, context, shown),
     ]
-    data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
-    for section in sections:
-        data |= section.data
     cards = [("objects", f"{n:,}", context.seen.kind), ("clusters", str(clusters.n_clusters_), found.chosen)]
     if found.noise:
         cards.append(("noise", f"{found.noise:,}", "objects in no cluster"))
@@ -132,7 +128,8 @@ def write_clusters(
         cards.append(("agreement", f"{adjusted_rand_score(classes, found.labels):.2f}", how))
     text = page(
         "page", title=title or f"Clusters of {context.seen.kind}", model=context.parts,
-        parameters=without_addresses(model), cards=cards, sections=sections, data=data,
+        parameters=without_addresses(model), cards=cards, sections=sections,
+        data={"objects": for_page(context.seen), "names": context.names},
     )  # fmt: skip
     write_text(text, place)
     return place
@@ -159,13 +156,11 @@ class _Found(NamedTuple):
         return f"cluster {cluster:0{len(str(self.model.n_clusters_ - 1))}d}" if cluster >= 0 else "noise"
 
     def nearest(self, cluster: int) -> npt.NDArray[np.int64]:
-        """Return the positions of the members nearest to the centre or medoid, nearest first."""
         members = np.flatnonzero(self.labels == cluster)
         return members[np.argsort(self.away[members], kind="stable")][: 1 + _NEAR]
 
 
 def _found(whole: Any, X: Any, seed: int) -> _Found:
-    """Assign the objects to clusters."""
     *before, model = steps_of(whole)
     for step in before:
         X = quietly(step.transform, X)
@@ -188,7 +183,6 @@ def _shown(found: _Found, most: int, seed: int) -> npt.NDArray[np.int64]:
 
 
 def _context(found: _Found, X: Any, shown: npt.NDArray[np.int64], names: Any, seed: int) -> Context:
-    """Return what the sections share; the class of an object is its cluster."""
     model, few, parts = found.whole, taken(X, shown), parts_of(found.whole)
     clusters = np.array([found.name(c) for c in found.labels[shown].tolist()])
     how = f"{type(found.embedding).__name__}, {counted(found.embedding._n_features_out, 'column')}"
@@ -201,7 +195,6 @@ def _context(found: _Found, X: Any, shown: npt.NDArray[np.int64], names: Any, se
 def _about_clusters(
     found: _Found, context: Context, X: Any, classes: npt.NDArray | None, shown: npt.NDArray[np.int64]
 ) -> Section:
-    """List the clusters: size, spread, medoid, what members share and, if classes are known, the most frequent one."""
     if found.model.n_clusters_ == 0:
         none = "All objects are noise. A smaller min_cluster_size or min_samples may find clusters."
         return Section("clusters", "What the members share", missing=none)
@@ -294,7 +287,6 @@ def _about_stability(model: KernelKMeans) -> Section:
 
 
 def _about_medoids(found: _Found, context: Context, shown: npt.NDArray[np.int64]) -> Section:
-    """Show the medoid of each of the largest clusters beside its next members, and explain why it belongs there."""
     k = found.model.n_clusters_
     if k == 0:
         return Section("medoids", "Medoids and their nearest members", missing="There is no cluster.")

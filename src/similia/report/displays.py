@@ -78,7 +78,6 @@ class Display:
 
 
 def style_axis(axis: Any) -> None:
-    """Give axes a pale grid, and no lines at the top and at the right."""
     axis.grid(alpha=0.25)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
@@ -182,7 +181,6 @@ class EmbeddingDisplay(Display):
         return self
 
     def _classes(self, axis: Any, style: dict[str, Any]) -> None:
-        """Draw the largest classes with their own colour and marker, and the others as grey dots."""
         classes, codes, counts = np.unique(self.y, return_inverse=True, return_counts=True)  # type: ignore[call-overload]
         shown = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES])
         others = ~np.isin(codes, shown)

@@ -1,8 +1,7 @@
 """`write_duplicates` writes an HTML page about near-duplicates: numbers found and missed, groups, example pairs.
 
-The page is a single file; its security policy forbids it to fetch anything. Two strings are aligned with the fewest
-edits, and the letters in which they differ are marked. Cost: `n_checked` objects are compared with all others; in each
-of the largest groups, the kept object is compared with up to 50 members.
+Two strings are aligned with the fewest edits, and the letters in which they differ are marked. Cost: `n_checked`
+objects are compared with all others; in each of the largest groups, the kept object is compared with up to 50 members.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from similia.core.estimators import is_lazy
 from similia.core.text import counted, number
 from similia.core.validation import BadItem, BadParameter, BadValue, check_positive_int, generator
 from similia.objects import n_objects, take
-from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at
+from similia.report._context import Seen, checked_names, for_page, look_at, on_page
 from similia.report._render import Cell, Chart, Section, Table, charts, page, percent
 from similia.report.displays import bins_of, mark
 from similia.search.duplicates import Duplicates
@@ -40,7 +39,6 @@ _KINDS = (
     "Pairs in the middle: half of all pairs are more similar",
     "The least similar pairs, nearest to the threshold",
 )
-_NAMED = {"insert": True, "delete": True, "replace": True, "equal": False}
 
 
 def write_duplicates(
@@ -208,12 +206,10 @@ class _Shown:
 
     @property
     def value(self) -> str:
-        """What the value of a pair is called."""
         return "similarity" if self.metric.is_kernel else "distance"
 
     @property
     def limit(self) -> str:
-        """The threshold in words."""
         at = self.found.threshold
         if self.found.relative:
             return f"a distance of at most {percent(at)} of the longer string"
@@ -225,9 +221,7 @@ class _Shown:
         return str(self.names[row])
 
     def on_page(self, row: int) -> dict[str, Any]:
-        """Return what the template needs of the object at position `row`."""
-        i = int(np.searchsorted(self.rows, row))
-        return {"i": i, "name": self.name(row), "text": described(self.seen, i), "is_text": self.seen.kind in TEXTS}
+        return on_page(self.seen, int(np.searchsorted(self.rows, row)), self.name(row))
 
 
 def _page(shown: _Shown, title: str | None, n_checked: int) -> str:
@@ -250,7 +244,6 @@ def _page(shown: _Shown, title: str | None, n_checked: int) -> str:
 
 
 def _about_values(shown: _Shown) -> Section:
-    """Draw how similar the pairs are, and how large the groups."""
     found, sizes = shown.found, shown.sizes[shown.sizes > 1]
     if not len(found.pairs):
         text = f"No two objects have {shown.limit}. A looser threshold finds more."
@@ -304,7 +297,6 @@ def _about_recall(shown: _Shown, n_checked: int) -> tuple[Section, tuple[str, st
 
 
 def _about_groups(shown: _Shown) -> Section:
-    """Show the largest groups: the kept object beside some members."""
     heading = "The largest groups"
     if not shown.groups:
         return Section("groups", heading, missing="There are none.")
@@ -362,7 +354,6 @@ def _about_pairs(shown: _Shown, drawn: list[Any]) -> Section:
 
 
 def _pair(shown: _Shown, e: int, drawn: list[Any]) -> dict[str, Any]:
-    """Return what the template needs of pair number `e`."""
     left, right = (shown.on_page(int(row)) for row in shown.found.pairs[e])
     title = f"{shown.value} {number(float(shown.found.values[e]))}: {left['name']} and {right['name']}"
     if shown.seen.kind == "strings":
@@ -390,7 +381,7 @@ def _aligned(a: str, b: str) -> list[tuple[Pieces, Pieces]]:
     blocks = []
     for step in Levenshtein.opcodes(a, b):
         first, second = a[step.src_start : step.src_end], b[step.dest_start : step.dest_end]
-        width, differs = max(len(first), len(second)), _NAMED[step.tag]
+        width, differs = max(len(first), len(second)), step.tag != "equal"
         if not differs and width > 2 * _CONTEXT + 12:
             cut = f" … {width - 2 * _CONTEXT:,} equal … "
             first = second = first[:_CONTEXT] + cut + first[-_CONTEXT:]

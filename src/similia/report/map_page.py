@@ -1,8 +1,7 @@
 """`write_map` writes a map of objects as an HTML page to explore: zoom, search, and choose objects with a lasso.
 
-The page is a single file; its security policy forbids it to fetch anything. Coordinates are packed as 16-bit integers,
-4 bytes for each object, and drawn into an array of pixels. Cost: one transform of the objects. The drawing of an object
-takes about 500 bytes of the page; by default, at most 20,000 objects have one.
+Coordinates are packed as 16-bit integers, 4 bytes for each object, and drawn into an array of pixels. Cost: one
+transform of the objects. The drawing of an object takes about 500 bytes of the page.
 """
 
 from __future__ import annotations
@@ -138,10 +137,7 @@ def write_map(
 
 
 def _about(before: list[Any], model: Any, kind: str, n_drawn: int, n: int, n_all: int) -> str:
-    """Return sentences on the similarity, on how far neighbours on the map can be trusted, and on what is left out.
-
-    `before` holds the steps of the pipeline before the map `model`.
-    """
+    """Return sentences on the similarity, on how far neighbours on the map can be trusted, and on what is left out."""
     sample = f", drawn at random of {n_all:,}" if n < n_all else ""
     some = n_drawn < n and kind not in TEXTS
     drawings = f" The page holds drawings of {n_drawn:,} of them, chosen at random." if some else ""

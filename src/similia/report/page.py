@@ -1,8 +1,7 @@
 """`write_report` writes an HTML page about a model and its data, and how far to trust the model.
 
-Each function ``about_*`` makes a section of the page from a `Context`; other pages use some of them, too. A page is a
-single file; its security policy forbids it to fetch anything. Cost: `cv` fits of a copy of the model,
-one transform of all objects, and measurements on a few hundred of them.
+Each function ``about_*`` makes a section of the page from a `Context`; other pages use some of them, too. Cost: `cv`
+fits of a copy of the model, one transform of all objects, and measurements on a few hundred of them.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,7 +26,7 @@ from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.objects import take
 from similia.objects.sequences import item
 from similia.report import _context as scores
-from similia.report._context import SIZE_OF, TEXTS, Context, described, for_page, gather, quietly, refuse_path
+from similia.report._context import SIZE_OF, TEXTS, Context, described, for_page, gather, on_page, quietly, refuse_path
 from similia.report._model import taken
 from similia.report._render import Cell, Section, Table, charts, mark_class, marker, page, percent
 from similia.report.approximation import ApproximationErrorDisplay, SpectrumDisplay
@@ -78,7 +78,6 @@ def in_units(value: float, units: str) -> str:
 
 
 def about_data(context: Context) -> Section:
-    """Describe the objects: their kind, sizes and classes, and how many are empty or repeated."""
     seen, y = context.seen, context.y
     rows = [("kind", seen.kind), ("objects", f"{context.n:,}")]
     if seen.sizes is not None:
@@ -181,7 +180,6 @@ def _target(context: Context, value: Any) -> str:
 
 
 def _facts(context: Context) -> list[tuple[str, list[str]]]:
-    """Return the facts that the map shows about objects, such as their classes: (name, a text for each object)."""
     told = [("target" if context.is_regression else "class", context.y)]
     told += [("predicted", context.scored.predicted)] if context.scored is not None else []
     return [(name, [_target(context, v) for v in values.tolist()]) for name, values in told if values is not None]
@@ -220,10 +218,8 @@ def about_neighbours(context: Context) -> Section:
 
 
 def object_on_page(context: Context, i: int) -> dict[str, Any]:
-    """Return the number, name and description of object `i` for the template of neighbourhoods."""
     target = "" if context.y is None else f" · {_target(context, context.y[i])}"
-    is_text = context.seen.kind in TEXTS
-    return {"i": i, "name": f"{context.names[i]}{target}", "text": described(context.seen, i), "is_text": is_text}
+    return on_page(context.seen, i, f"{context.names[i]}{target}")
 
 
 def _queries(context: Context) -> npt.NDArray[np.int64]:
@@ -275,7 +271,6 @@ def _explained(context: Context, i: int, j: int) -> Markup | None:
 
 
 def explained(*arguments: Any) -> Markup | None:
-    """Return the explanation that `explain` makes of the arguments in HTML; None if it makes none."""
     from similia.explanations import explain
 
     try:
@@ -285,7 +280,6 @@ def explained(*arguments: Any) -> Markup | None:
 
 
 def _measured(measure: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
-    """Return ``(measure(*arguments), "")``, or ``(None, reason)`` if `measure` raises a ValueError or TypeError."""
     try:
         return quietly(measure, *arguments), ""
     except (ValueError, TypeError) as error:
@@ -293,7 +287,6 @@ def _measured(measure: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
 
 
 def about_spectrum(context: Context) -> Section:
-    """Show the eigenvalues and the rank of the kernel between landmarks, or of the inner products of vectors."""
     name, title = "spectrum", "Spectrum and rank"
     found, why = _measured(SpectrumDisplay._measured, context.parts, context.X, _SAMPLE, context.seed)
     if found is None:
@@ -312,7 +305,6 @@ def about_spectrum(context: Context) -> Section:
 
 
 def about_approximation(context: Context) -> Section:
-    """Plot the error of the approximated kernel against the number of landmarks or random features."""
     name, title = "approximation", "Error of the approximation"
     others = np.flatnonzero(~context.known)
     others = others if len(others) >= _FEW else np.arange(context.n)
@@ -335,7 +327,6 @@ def about_approximation(context: Context) -> Section:
 
 
 def about_bits(context: Context) -> Section:
-    """Plot accuracy against the share of flipped bits, and against the number of bits."""
     title = "How many bits are needed"
     found = None if context.scored is None else context.scored.robustness
     if found is None:
@@ -356,7 +347,6 @@ def about_bits(context: Context) -> Section:
 
 
 def about_cost(context: Context) -> Section:
-    """Show the time per object, the size of the model in bytes, and the number of bits of a code."""
     rows = []
     if context.scored is not None and context.scored.fit_seconds:
         fit = float(np.median(context.scored.fit_seconds))
@@ -387,7 +377,6 @@ def _model_size(model: Any) -> tuple[str, str, str]:
 
 
 def about_accuracy(context: Context) -> Section:
-    """Compare the scores of the model, with intervals, to those of nearest neighbours and of a constant prediction."""
     found, title = context.scored, "How well it predicts"
     if found is None:
         return Section("accuracy", title, missing=context.unscored)
@@ -448,11 +437,8 @@ def _classification(found: scores.Scored) -> tuple[list[Any], list[tuple[str, st
         share = float((predicted == found.truth).mean())
         return share, *wilson(share, len(found.truth))
 
-    def balanced(predicted: npt.NDArray) -> tuple[float, float, float]:
-        return scores.balanced(found.truth, predicted)
-
     rows = []
-    for name, score in (("accuracy", accuracy), ("balanced accuracy", balanced)):
+    for name, score in (("accuracy", accuracy), ("balanced accuracy", partial(scores.balanced, found.truth))):
         value, low, high = score(found.predicted)
         beside = ["–" if p is None else percent(score(p)[0]) for p in (found.neighbours, found.floor)]
         rows.append([name, percent(value), f"{100 * low:.1f} to {100 * high:.1f} %", *beside])
@@ -490,7 +476,6 @@ def _scatter(found: scores.Scored) -> list[Any]:
 
 
 def about_confusion(context: Context) -> Section:
-    """Show which classes the model confuses, and its most confident mistakes."""
     found, title = context.scored, "Which classes are confused"
     if found is None:
         return Section("confusion", title, missing=context.unscored)
@@ -533,7 +518,6 @@ def _mistakes(context: Context, found: scores.Scored) -> list[Table]:
 
 
 def about_calibration(context: Context) -> Section:
-    """Show how accurate predictions are at each level of confidence."""
     found, title = context.scored, "How far it can be trusted"
     if found is None:
         return Section("calibration", title, missing=context.unscored)
@@ -603,7 +587,6 @@ def about_sets(context: Context) -> Section | None:
 
 
 def _usual(found: dict[float, scores.Answers], regression: bool) -> list[tuple[str, str, str]]:
-    """Return (name, value, note) of the coverage at the head of the page; [] if it was not measured."""
     if _USUAL not in found:
         return []
     held, sizes = found[_USUAL]
@@ -759,9 +742,6 @@ def _page_of(context: Context, title: str | None) -> str:
         about_cost(context),
     ]
     counted = f"of {context.n_all:,}, drawn at random" if context.n < context.n_all else context.seen.kind
-    data: dict[str, Any] = {"objects": for_page(context.seen), "names": context.names}
-    for section in sections:
-        data |= section.data
     return page(
         "page",
         title=title or f"Report: {context.seen.kind}",
@@ -769,5 +749,5 @@ def _page_of(context: Context, title: str | None) -> str:
         parameters=without_addresses(context.parts.whole),
         cards=[("objects", f"{context.n:,}", counted), *(card for section in sections for card in section.cards)],
         sections=sections,
-        data=data,
+        data={"objects": for_page(context.seen), "names": context.names},
     )

@@ -1,7 +1,6 @@
 """`write_search` writes an HTML page about a search: recall against time, how candidates are found, and examples.
 
-The page is a single file; its security policy forbids it to fetch anything. Cost: a search of the queries for each
-number of candidates, and the comparison of each query with all objects.
+Cost: a search of the queries for each number of candidates, and the comparison of each query with all objects.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from similia.core.text import counted, number
 from similia.core.validation import BadParameter, check_positive_int, generator
 from similia.objects import concatenate, n_objects, take
 from similia.objects.sequences import at_least_one, item
-from similia.report._context import TEXTS, Seen, checked_names, described, for_page, look_at, named, quietly
+from similia.report._context import Seen, checked_names, for_page, look_at, named, on_page, quietly
 from similia.report._model import sampled
 from similia.report._render import Chart, Section, Table, charts, page, percent
 from similia.report.displays import line, mark
@@ -137,14 +136,11 @@ def write_with_recall(
     sections = [_about_recall(search, found, alone, k, len(rows), metric, objects)]
     sections += [_about_trials(search)] if getattr(search, "trials_", None) else []
     sections.append(_about_examples(shown, k))
-    data: dict[str, Any] = {}
-    for section in sections:
-        data |= section.data
     text = page(
         "page", title=title or f"Search among {len(search):,} objects", model=_described(search),
         parameters=without_addresses(search),
         cards=[("objects", f"{len(search):,}", "searched"), *(card for one in sections for card in one.cards)],
-        sections=sections, data={"objects": [], "names": [], **data},
+        sections=sections, data={"objects": [], "names": []},
     )  # fmt: skip
     write_text(text, place)
     return place, found
@@ -174,7 +170,7 @@ class _Shown:
 
 
 def _measured(search: Any, X: Any, k: int, metric: Any, objects: Any) -> dict[int, Recall]:
-    """Return recall and time at each number of candidates; of a search that compares none, at one."""
+    """Return recall and time by the number of candidates."""
     if search.rerank is None:
         return {k: measured_recall(search, X, k, metric, objects)[0]}
     counts = sorted({min(c, len(search)) for c in (*_CANDIDATES, search.n_candidates) if c >= k})
@@ -182,7 +178,6 @@ def _measured(search: Any, X: Any, k: int, metric: Any, objects: Any) -> dict[in
 
 
 def _one_by_one(search: Any, X: Any, k: int) -> float:
-    """Return the median time of one query; the search answers each query alone."""
     k, seconds = k if search.rerank is None else min(k, search.n_candidates), []
     queries = [take(X, [i]) for i in range(min(_ALONE, n_objects(X)))]
     search.kneighbors(queries[0], k)
@@ -194,7 +189,6 @@ def _one_by_one(search: Any, X: Any, k: int) -> float:
 
 
 def _described(search: Any) -> str:
-    """Return how the search finds candidates, and how it compares them."""
     how = name_of(search.encoder_)
     if isinstance(search.index_, HammingIndex):
         how += f" ({search.index_.n_bits} bits, {search.index_.kind} search)"
@@ -208,7 +202,8 @@ def _described(search: Any) -> str:
 def _about_recall(
     search: Any, found: dict[int, Recall], alone: float, k: int, q: int, metric: Any, objects: Any
 ) -> Section:
-    now = found[min(found, key=lambda c: abs(c - min(search.n_candidates, len(search))))]
+    current = min(search.n_candidates, len(search))
+    now = found[min(found, key=lambda c: abs(c - current))]
     brute = now.brute_force_seconds
     if metric == "projected":
         truth = "the angle between projected vectors"
@@ -220,30 +215,27 @@ def _about_recall(
         f"{truth}. Recall is the share of the {k} results of a query that are no farther than its true neighbour "
         f"number {k}. All queries were searched together; times as fast means beside comparing a query with all."
     )
-    head = ["recall (%)", "standard error", "time of a query", "times as fast"]
+    reranks = search.rerank is not None
     rows = []
     for c, one in found.items():
         cells = [f"{100 * one.recall:.2f}", f"{100 * one.standard_error:.2f}" if q > 1 else "–"]
         cells += [in_units(one.seconds, _TIME), number(one.brute_force_seconds / one.seconds)]
-        rows.append([*([] if search.rerank is None else [_count(c, search)]), *cells])
-    head = head if search.rerank is None else ["candidates", *head]
-    table = Table(
-        f"Recall of the {k} nearest, and time" + ("" if search.rerank is None else ", by the number of candidates"),
-        rows, head, text_columns=0, sortable=False,
-    )  # fmt: skip
+        rows.append([f"{c} (now)" if c == current else str(c), *cells] if reranks else cells)
+    head = ["candidates"] * reranks + ["recall (%)", "standard error", "time of a query", "times as fast"]
+    caption = f"Recall of the {k} nearest, and time" + ", by the number of candidates" * reranks
+    table = Table(caption, rows, head, text_columns=0, sortable=False)
     better = [c for c, one in found.items() if one.recall >= 0.99]
     note = ""
-    if search.rerank is not None and better and min(better) != min(search.n_candidates, len(search)):
+    if reranks and better and min(better) != current:
         note = f"{counted(min(better), 'candidate')} are enough to find 99 %: set_params(n_candidates={min(better)})."
     if brute < now.seconds:
         note += " Comparing a query with all objects takes less time here, and finds everything."
+    how = counted(search.n_candidates, "candidate") if reranks else "without reranking"
     cards = [
-        (f"recall of {k} nearest", percent(now.recall), f"{counted(search.n_candidates, 'candidate')}"),
+        (f"recall of {k} nearest", percent(now.recall), how),
         ("one query alone", in_units(alone, _TIME), "median"),
         ("a query among many", in_units(now.seconds, _TIME), f"comparing all takes {in_units(brute, _TIME)}"),
     ]
-    if search.rerank is None:
-        cards[0] = (cards[0][0], cards[0][1], "without reranking")
     return Section(
         "recall", "How much it finds, and how fast", text=text, tables=[table], note=note.strip(), cards=cards,
         charts=_curve(search, found, k),
@@ -254,12 +246,7 @@ def _queries(n: int) -> str:
     return "1 query" if n == 1 else f"{n} queries"
 
 
-def _count(c: int, search: Any) -> str:
-    return f"{c} (now)" if c == min(search.n_candidates, len(search)) else str(c)
-
-
 def _curve(search: Any, found: dict[int, Recall], k: int) -> list[Chart]:
-    """Draw recall against time: of each number of candidates, and of the comparison with all objects."""
 
     def draw(axis: Any) -> None:
         times, shares = np.array([(one.seconds, one.recall) for one in found.values()]).T
@@ -281,7 +268,6 @@ def _curve(search: Any, found: dict[int, Recall], k: int) -> list[Chart]:
 
 
 def _about_trials(search: Any) -> Section:
-    """Show what ``encoder="auto"`` measured."""
     ways: dict[str, list[dict[str, Any]]] = {}
     for one in search.trials_:
         ways.setdefault(one["candidates"], []).append(one)
@@ -296,8 +282,9 @@ def _about_trials(search: Any) -> Section:
 
     def draw(axis: Any) -> None:
         for i, (way, tried) in enumerate(ways.items()):
+            label = way if len(way) <= 44 else f"{way[:43]}…"
             shares = [100 * one["recall"] for one in tried]
-            axis.plot([one["n_candidates"] for one in tried], shares, **{**line(i), "label": _brief(way)})
+            axis.plot([one["n_candidates"] for one in tried], shares, **{**line(i), "label": label})
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.set(xlabel="candidates", ylabel="true neighbours among them (%)")
@@ -314,12 +301,7 @@ def _about_trials(search: Any) -> Section:
     )  # fmt: skip
 
 
-def _brief(way: str) -> str:
-    return way if len(way) <= 44 else f"{way[:43]}…"
-
-
 def _about_examples(shown: _Shown, k: int) -> Section:
-    """Show a few queries with their nearest objects, and explain why the first of these is near."""
     name, title = "examples", "Some queries and what they find"
     if shown.objects is None:
         return Section(
@@ -333,15 +315,12 @@ def _about_examples(shown: _Shown, k: int) -> Section:
     names = [shown.names[i] for i in rows.tolist()]
     names += [shown.object_names.get(i, f"id {i}") for i in kept.tolist()]
 
-    def on_page(i: int) -> dict[str, Any]:
-        return {"i": i, "name": names[i], "text": described(seen, i), "is_text": seen.kind in TEXTS}
-
     metric, found = shown.metric, []
     for place, (values, near) in enumerate(zip(distances.tolist(), places.reshape(ids.shape) + len(rows), strict=True)):
         pair = [item(seen.batch, place), item(seen.batch, int(near[0]))]
         found.append({
-            "object": on_page(place),
-            "near": [(number(value), on_page(j)) for value, j in zip(values, near.tolist(), strict=True)],
+            "object": on_page(seen, place, names[place]),
+            "near": [(number(v), on_page(seen, j, names[j])) for v, j in zip(values, near.tolist(), strict=True)],
             "explained": explained(metric.function, *pair) if metric is not None else None,
             "why": "Why the first is near it",
             "is_open": place < _OPEN,

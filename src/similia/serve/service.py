@@ -1,7 +1,6 @@
 """What a service answers: objects and options as JSON in, results as JSON out, from a model file or a search index.
 
-This module does not handle HTTP itself. A request that cannot be answered raises `Refused` with a status and one
-sentence.
+A request that cannot be answered raises `Refused` with a status and one sentence.
 """
 
 from __future__ import annotations
@@ -351,7 +350,6 @@ def _read(held: Held, objects: list[Any], called: list[str]) -> Any:
 
 
 def _json_name(value: Any) -> str:
-    """Return what JSON calls a value."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     if isinstance(value, list) and not value:
         return "an empty list"

@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,14 +89,12 @@ class Metrics:
         histogram[f"_count{{{label}}}"] += 1
 
     def write(self) -> None:
-        """Write the counts for the other processes."""
         if self.path is not None:
             part = self.path.with_suffix(".part")
             part.write_text(json.dumps(self.counts), encoding="utf-8")
             part.replace(self.path)
 
     def text(self) -> str:
-        """Return the counts, summed over all processes."""
         lines = []
         for family, counts in self._sums().items():
             lines.append(f"# TYPE {family} {_FAMILIES[family]}")
@@ -233,7 +231,6 @@ class _Web:
             objects, options = self.service.options(operation, parsed, self.limits.max_objects, self.limits.max_size)
             del parsed
             self._count("objects_total", len(objects))
-            # An explanation is of one object, and its options need not be hashable.
             shared = _Alone(options) if operation == "explain" else tuple(options.items())
             return await asyncio.wait_for(self._in_pieces(operation, shared, objects), self.limits.timeout)
 
@@ -248,7 +245,6 @@ class _Web:
         self.metrics.counts[f"similia_{name}"][""] += more
 
     async def _body(self, request: Request, grow: Callable[[int], None]) -> bytes:
-        """Return the body; refuse it as soon as it is too large or too slow."""
         most = self.limits.max_bytes
         refused = _Unread(413, f"the body is larger than {most} bytes; send fewer objects in a request")
         length = request.headers.get("content-length", "0")
@@ -328,7 +324,7 @@ class _Json(JSONResponse):
 
 
 class _Alone:
-    """Options that no other request shares, so that a request is not joined with others."""
+    """Options, which need not be hashable, of a request that is not joined with others."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
@@ -424,7 +420,6 @@ def _rows(operations: tuple[str, ...]) -> str:
 
 
 def description(operations: tuple[str, ...]) -> dict[str, Any]:
-    """Return the OpenAPI description of the operations."""
     numbers = "a list of numbers (or of lists of numbers)"
     thing = {"description": f"a string, {numbers}, SMILES, or a graph with edge_index and n_nodes"}
     fields: dict[str, dict[str, Any]] = {
@@ -466,24 +461,10 @@ class _Waiting(NamedTuple):
 
 
 class Batches:
-    """Joins requests with equal keys.
+    """Joins requests with equal keys; ``run(key, items)``, in a thread, returns a result for each item.
 
-    Parameters
-    ----------
-    run : callable
-        ``run(key, items)`` returns a list with a result for each item. It runs in a thread.
-    most_waiting : int
-        Maximum number of items that may wait, besides those being worked on; a single request may have more if no other
-        waits.
-    most_joined : int
-        Maximum number of items in a batch; a single request may have more.
-    most_size : int
-        Maximum sum of the sizes of the requests in a batch; a single request may have more.
-
-    Attributes
-    ----------
-    n_waiting, n_batches : int
-        Number of items that wait, and number of batches answered.
+    At most `most_waiting` items may wait, besides those being worked on; a single request may have more if no other
+    waits. A batch holds at most `most_joined` items, whose sizes sum to at most `most_size`, or a single request.
     """
 
     def __init__(self, run: _Run, most_waiting: int = 10_000, most_joined: int = 256, most_size: int = 100_000) -> None:
@@ -554,7 +535,5 @@ class Batches:
             if len(batch) == 1:
                 return [error]
             return [self._answers([waiting])[0] for waiting in batch]
-        ends = [0]
-        for waiting in batch:
-            ends.append(ends[-1] + len(waiting.items))
-        return [found[start:stop] for start, stop in pairwise(ends)]
+        results = iter(found)
+        return [list(islice(results, len(waiting.items))) for waiting in batch]
