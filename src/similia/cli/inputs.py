@@ -169,7 +169,6 @@ def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
-    """Store in a fitted model which columns of its training table held the objects, labels and names."""
     if columns := columns_of(data, table):
         named = table.get("names")
         model.table_columns_ = columns if named is None else columns | {"names": named}
@@ -208,17 +207,20 @@ def with_columns_of(
 
 # ---- the similarity by which a model compares objects
 def named_comparison(read: Objects, kernel: str | None, distance: str | None) -> Any:
-    """Return the kernel or distance of an option; or else print and return the default for the kind of objects."""
+    """Return the kernel or distance of an option, or else the default for the kind of objects, which is printed.
+
+    Raise if it cannot compare the objects.
+    """
     if (named := parse_one(kernel, distance)) is None:
         usual = NORMALIZED_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
         note(f"note: {read.called} are compared by {usual}; --kernel or --distance chooses another")
         named = parse_comparison(usual)
     print_note_on_case(read, named)
+    check_comparison(named, read, read.objects)
     return named
 
 
 def print_note_on_case(read: Objects, *compared: Any) -> None:
-    """Print a note if sequences are partly in capitals, partly in small letters, and are compared as written."""
     if text := note_on_case(read.objects, *compared):
         note(f"note: {called(read.source)}: {text}")
 

@@ -52,7 +52,6 @@ class Entry:
     file: str | None = None  # name of the file without ending, if it is not the name of the set
 
     def files(self, name: str) -> list[str]:
-        """Return the path of the file of the set `name` below a folder of ``SIMILIA_DATA``."""
         return [f"{self.kind}/{self.file or name}{'.zip' if self.kind == 'graphs' else '.tsv.gz'}"]
 
 
@@ -407,7 +406,6 @@ def _split_of(name: str, found: Any) -> npt.NDArray:
 
 
 def _part(name: str, found: Any, part: int) -> Any:
-    """Return a Bunch with the objects of the training part (0) or test part (1) only."""
     from similia.objects import take
 
     split = _split_of(name, found)
@@ -520,7 +518,6 @@ class _Downloader:
 
 
 def _save(response: Any, path: Path) -> None:
-    """Write the body of a response to a file, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -613,7 +610,6 @@ def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
 
 
 def bunch(data: Any, target: npt.NDArray[Any], description: str, kind: str, **columns: Any) -> Any:
-    """Return a Bunch with the arguments and, unless targets are floats, the names of the classes."""
     from sklearn.utils import Bunch
 
     if target.dtype.kind != "f":  # classes
@@ -622,10 +618,7 @@ def bunch(data: Any, target: npt.NDArray[Any], description: str, kind: str, **co
 
 
 def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
-    """Return a dict of ``data``, ``target`` and other columns of a file; raise ValueError for unexpected contents.
-
-    Points stored as bytes (SIFT descriptors) become float32. In a column ``split``, 0 means training and 1 test.
-    """
+    """Return ``data``, ``target`` and other columns of a file; points stored as bytes become float32."""
     from similia.objects import SeriesBatch, SetBatch
 
     try:
@@ -654,7 +647,6 @@ def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
 
 
 def check_contents(path: Path, archive: Archive, target: npt.NDArray, n_values: int) -> None:
-    """Raise unless a file holds the expected numbers of objects, distinct targets and values."""
     found = (len(target), len(np.unique(target)), n_values)
     if found != (archive.n, archive.n_classes, archive.n_values):
         raise BadFile(
@@ -665,7 +657,6 @@ def check_contents(path: Path, archive: Archive, target: npt.NDArray, n_values: 
 
 
 def load_folds(path: Path, variant: str, n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return (training and validation, test) indices of each fold of `n` objects in a JSON file."""
     try:
         folds = json.loads(path.read_text(encoding="utf-8"))["variants"][variant]["folds"]
         pairs = [(np.sort(fold["train"] + fold["validation"]), np.sort(fold["test"])) for fold in folds]

@@ -206,11 +206,9 @@ class GraphBatch(Batch):
 
 
 def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], **naming: str) -> dict[str, Any]:
-    """Concatenate the labels, attributes and weights (`sides`) of several collections of graphs, column by column.
+    """Do as `GraphBatch.concatenate` for the labels, attributes and weights (`sides`) of several collections.
 
-    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. A collection without nodes may lack node columns, and one
-    without arcs may lack edge columns. Missing weights are 1. `naming` holds arguments of `BadValue` that name a
-    collection in errors.
+    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs; `naming` names it in errors, as arguments of `BadValue`.
     """
     return {
         name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)
@@ -219,7 +217,6 @@ def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], 
 
 
 def _joined_column(name: str, columns: list[Any], sizes: list[int], naming: dict[str, Any]) -> Any:
-    """Return one concatenated column, or None if no collection has it; raise if only some collections have it."""
     having = [i for i, column in enumerate(columns) if column is not None]
     if not having:
         return None
@@ -256,13 +253,12 @@ def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> np
 
 
 def first_outside(arcs: npt.NDArray[np.int64], n_nodes: int) -> int | None:
-    """Return the index of the first arc whose source or target is not a node, or None if there is no such arc."""
+    """Return the index of the first arc whose source or target is not a node, or None."""
     outside = ((arcs < 0) | (arcs >= n_nodes)).any(axis=0)
     return int(np.argmax(outside)) if outside.any() else None
 
 
 def _checked_side(side: dict[str, Any], n_nodes: int, n_arcs: int) -> dict[str, Any]:
-    """Return `side` with its labels as int64, attributes and weights as float64; raise if a column is invalid."""
     return {
         name: None if column is None else
         _check_column(name, np.asarray(unmasked(column, name)), n_nodes if name.startswith("node") else n_arcs)
@@ -300,7 +296,6 @@ def place_of(graphs: GraphBatch, node: int) -> tuple[int, str]:
 
 
 def check_attributes(graphs: GraphBatch) -> None:
-    """Raise if a node attribute is NaN or infinite, and name the first such node."""
     if graphs.node_attributes is not None:
         finite = np.isfinite(graphs.node_attributes).all(axis=1)
         if not finite.all():
@@ -369,7 +364,6 @@ def read_graph(graph: Any, names: Names) -> Part:
 
 
 def _reader_of(graph: Any) -> Callable[[Any, Names], Part] | None:
-    """Return the function that reads this form of graph, or None if `graph` is not a single graph."""
     if getattr(graph, "kind", None) == "graphs":
         return _from_batch
     for attributes, read in _LIBRARIES.items():
@@ -494,7 +488,6 @@ def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:
-    """Return `value` as an array, or raise an error that calls it `what`."""
     if np.ma.is_masked(value):
         raise BadValue(None, f"has {what} that are masked", "data without gaps", "fill or drop masked values")
     try:

@@ -315,8 +315,7 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
     """Return, for each row of `codes` and all p <= q, the share of the codes in which bits p and q are both 1.
 
     `codes` has shape (n, s): one row for each graph. For codes of D bits, the result has shape (n, D (D + 1) / 2), with
-    pairs (p, q) in the order of ``np.triu_indices(D)``. Each share is an exact integer divided by s. The codes are
-    transposed, so that one AND and one popcount handle 64 codes: s (D**2 / 128 + 9) word operations per row.
+    pairs (p, q) in the order of ``np.triu_indices(D)``. Each share is an exact integer divided by s.
     """
     codes = np.ascontiguousarray(codes)
     n, s = codes.shape

@@ -160,7 +160,6 @@ def _items(X: Any) -> list[Any]:
 
 
 def _read(i: int, graph: Any, names: Names) -> Part:
-    """Read and check graph i; errors name its position."""
     try:
         part = read_graph(graph, names)
     except BadItem as error:
@@ -193,7 +192,6 @@ def _check_names(parts: list[Part], names: Names) -> None:
 
 
 def _check(i: int, part: Part) -> None:
-    """Raise if an arc of graph i leads to a missing node, or a column has a wrong number of rows, NaN or infinity."""
     if (arc := first_outside(part.edge_index, part.n_nodes)) is not None:
         found = f"joins nodes {part.edge_index[:, arc].tolist()}, but the graph has {part.n_nodes} nodes"
         raise BadValue(i, found, "numbers from 0", kind="graph", place=f"arc {arc}")
@@ -464,7 +462,7 @@ def _check_arcs(files: _Files, arcs: npt.NDArray[np.int64], indicator: npt.NDArr
 def _batch(
     files: _Files, indicator: npt.NDArray[np.int64], arcs: npt.NDArray[np.int64], n_graphs: int, edge_weight: int | None
 ) -> GraphBatch:
-    """Build the batch from the files; nodes are sorted by graph (in all published sets, they already are)."""
+    """Build the batch from the files; nodes are sorted by graph."""
     n_nodes, n_arcs = len(indicator), len(arcs)
     order = np.argsort(indicator, kind="stable")
     rank = np.empty(n_nodes, dtype=np.int64)
@@ -488,7 +486,6 @@ def _batch(
 
 
 def _one_label(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return one label per row: the number in a single column, or a hash of several columns."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     distinct, where = np.unique(rows, axis=0, return_inverse=True)

@@ -243,10 +243,7 @@ class Batch:
 
 
 def fullest(*batches: Batch) -> Batch:
-    """Return the batch with the most attributes, of batches of the same objects that different kernels have read.
-
-    A kernel that compares only the structure of graphs reads no labels, for instance.
-    """
+    """Return the batch with the most attributes, of batches of the same objects that different kernels have read."""
     return max(batches, key=lambda batch: sum(value is not None for value in vars(batch).values()))
 
 
@@ -304,7 +301,6 @@ def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
 
 
 def check_array(array: Any, name: str, dtype: npt.DTypeLike, ndim: int = 1) -> None:
-    """Raise unless `array` is a numpy array of dtype `dtype` with `ndim` axes."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != ndim:
         found = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"{name} must be a {ndim}-D array of {np.dtype(dtype)}, got {found}")
@@ -466,7 +462,6 @@ def check_kinds(X: StringBatch, Y: StringBatch) -> None:
 
 
 def mixed_kinds(X: StringBatch, Y: StringBatch) -> BadType:
-    """Return the error for a collection of str and one of bytes that cannot be compared."""
     kinds = ["bytes" if batch.is_bytes else "str" for batch in (X, Y)]
     return BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
 
@@ -555,7 +550,7 @@ def _letters(i: int, sequence: Any) -> str:
 
 
 def _code_points(strings: list[str], total: int) -> npt.NDArray[np.uint32]:
-    """Return all letters of the strings; pieces that fit into the cache take a third of the time of one long string."""
+    """Return all letters of the strings, converted in pieces that fit into the cache."""
     values, end = np.empty(total, np.uint32), 0
     for start in range(0, len(strings), _PIECE):
         text = "".join(strings[start : start + _PIECE])

@@ -74,7 +74,6 @@ def wide_series(X: Any) -> Any:
 
 
 def holds_numbers(X: Any) -> bool:
-    """Return whether all columns of a data frame hold real numbers."""
     return all(map(_holds_real_numbers, _columns(X)))
 
 
@@ -117,7 +116,6 @@ def _holds_real_numbers(column: Any) -> bool:
 
 
 def not_a_column(X: Any, what: str) -> BadType:
-    """Return the error for a table of several columns where one column of objects is expected."""
     names = list(map(str, column_names(X)))
     shown = ", ".join([*map(short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
     found = f"is a table of {len(names)} columns ({shown})"

@@ -10,9 +10,9 @@ For a distance, the map is landmark multidimensional scaling: the two coordinate
 positive eigenvalues. The largest entry of each axis is positive, so maps do not flip between runs.
 
 With ``method="neighbours"``, this map is only the start: UMAP moves objects towards their nearest neighbours in the
-graph of `knn_graph`, and away from others. It keeps neighbourhoods better, and shows less of how far groups are apart.
-A new object lies among its nearest training objects x_j, which have the distances d_j and the places p_j, at the mean
-:math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's interpolation), or at p_j if d_j = 0.
+graph of `knn_graph`, and away from others. A new object lies among its nearest training objects x_j, which have the
+distances d_j and the places p_j, at the mean :math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's
+interpolation), or at p_j if d_j = 0.
 
 A map in two dimensions must leave something out. The loss is measured on a sample of m objects i, with their true
 distances to all n objects. Let r(i, j) be the rank of object j among the others by its true distance to i, and U_k(i)
@@ -26,10 +26,8 @@ and true distance exchanged: 1 if all true neighbours are neighbours on the map.
 Cost: with s landmarks, s^2 similarities to fit, s for each object, and at most 500 n (100 n from 10,000 objects) for
 the two measures. With ``method="neighbours"``, also the cost of `knn_graph`, and n similarities to place a new object.
 
-Papers: Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural Computation 10,
-1998 (kernel PCA); de Silva & Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Venna & Kaski,
-"Neighborhood preservation in nonlinear projection methods", ICANN 2001 (both measures); McInnes, Healy & Melville,
-"UMAP", 2018, arXiv:1802.03426; Shepard, "A two-dimensional interpolation function for irregularly-spaced data", 1968.
+Papers: those of `SimilarityMap`; McInnes, Healy & Melville, "UMAP", 2018, arXiv:1802.03426; Shepard, "A two-dimensional
+interpolation function for irregularly-spaced data", 1968.
 """
 
 from __future__ import annotations
@@ -286,7 +284,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         return found
 
     def _place(self, X: Any) -> Floats:
-        """Return the coordinates of objects in the layout of the similarity."""
         if isinstance(X, Distributed):
             return np.concatenate([*X.map(_placed, self)])
         n = at_least_one(X)
@@ -380,7 +377,6 @@ def _kept(
 
 
 def _umap() -> Any:
-    """Return the class of umap-learn, or raise and say how to install it."""
     try:
         from umap import UMAP
     except ImportError as error:

@@ -215,8 +215,7 @@ class _Stretches(NamedTuple):
 def _spaced(values: Floats, k: int, apart: int) -> Index:
     """Return the positions of the `k` smallest values that lie at least `apart` from each other, smallest first.
 
-    The smallest is taken first, then repeatedly the smallest of those far enough from all taken before. Infinite values
-    are not taken.
+    Infinite values are not taken.
     """
     left, found = values.copy(), []
     for _ in range(k):
