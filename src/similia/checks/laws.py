@@ -303,9 +303,8 @@ def check_structured_estimator(
 ) -> None:
     """Check that `estimator` follows scikit-learn's contract on objects that are not vectors.
 
-    scikit-learn's own ``check_estimator`` tests estimators on vectors; this function tests them on the strings, graphs,
-    series, sets or other objects in `X`. If a law fails, it raises an AssertionError whose message begins with the name
-    of the law. The laws, with their names in italics:
+    If a law fails, it raises an AssertionError whose message begins with the name of the law. The laws, with their
+    names in italics:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
@@ -531,7 +530,7 @@ def check_searches(case: Case) -> None:
 
 
 def deepest_parameters(model: Any) -> dict[str, list[Any]]:
-    """Return a grid of the most nested parameters (a kernel's, say), each with its present value as the only choice."""
+    """Return a grid of the most nested parameters, each with its present value as the only choice."""
     plain = {
         key: value
         for key, value in model.get_params().items()

@@ -89,7 +89,7 @@ def cluster(
         keys_of,
         name_column,
         print_written,
-        write_table,
+        write_blocks,
     )
     from similia.cli.voice import result
     from similia.core.text import counted
@@ -113,7 +113,7 @@ def cluster(
         labels, values, medoids = _of_means(model, found.objects) if method == "k-means" else _of_density(model)
     keys = keys_of(found, name_column(table, found.named))
     columns = (labels, values, np.where(medoids < 0, -1, keys["row"][medoids]))
-    write_table(keys | dict(zip(_COLUMNS[method], columns, strict=True)), output)
+    write_blocks([keys | dict(zip(_COLUMNS[method], columns, strict=True))], output)
     remember_columns(model, data, table)
     if save is not None:
         sm.save(model, save)

@@ -2,9 +2,6 @@
 
 Each choice is the encoder that found the most true neighbours (for strings, the most neighbours at a small distance) of
 all that were measured, in ``benchmarks/similarity_search.py --encoders`` and in the experiment hashing-objects.
-
-The steps of the ``similia index`` commands follow: create the folder of an index, measure its recall, add to it,
-describe it.
 """
 
 from __future__ import annotations
@@ -195,7 +192,6 @@ def encoder_of(model: Any) -> Any:
 
 
 def check_encoder(encoder: Any, path: Path, stream: Source) -> None:
-    """Raise if `encoder` cannot encode the first object of `stream`, or does not return packed bits."""
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:
@@ -505,7 +501,6 @@ def with_columns_of_index(opened: SearchFolder, data: str, table: dict[str, Any]
 
 
 def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[Any, Any, float]:
-    """Return distances and ids of the k neighbours of each object in `read`, and the seconds without compilation."""
     with places_named(Held(read)):
         search.kneighbors(sm.objects.take(read.objects, [0]), k)  # compile first
         start = time.perf_counter()

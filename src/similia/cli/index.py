@@ -1,8 +1,4 @@
-"""``similia index`` builds and searches an index on disk; interrupted runs resume.
-
-Objects are added in chunks. Each chunk and the position after it in the file are committed together, so a run after a
-crash repeats only the chunks that were not committed.
-"""
+"""``similia index`` builds and searches an index on disk; interrupted runs resume."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Read objects and labels from files, folders and named data sets, whole or in chunks, as models need them.
-
-A fitted model or a similarity says what it takes; data that do not suit it are refused.
-"""
+"""Read objects and labels from files, folders and named data sets, whole or in chunks, as models need them."""
 
 from __future__ import annotations
 
@@ -133,8 +130,8 @@ def _print_skipped(source: Any) -> None:
 
 
 def _named(name: str, reading: Reading) -> Objects:
-    if name not in sm.datasets.available():
-        known = sm.datasets.available()
+    known = sm.datasets.available()
+    if name not in known:
         beside = [str(path) for path in Path(name).parent.iterdir()] if Path(name).parent.is_dir() else []
         meant = did_you_mean(name, [*known, *beside])
         raise ValueError(
@@ -333,7 +330,6 @@ def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _place(i: int, read: Objects | Source) -> str:
-    """Return where object `i` is in its file: the line or position, and the name if it has one."""
     lines, names = getattr(read, "lines", None), getattr(read, "names", None)
     name = None if names is None else names[i]
     return place_of(i, lines, "object") + (f", {short(name)}" if isinstance(name, str) else "")  # else a row's number

@@ -226,7 +226,7 @@ def first_given(options: dict[str, Any]) -> str:
 # ---- kernels and distances, parsed from text
 @dataclass(frozen=True)
 class _Room:
-    """A package whose classes an option can name, except `bases`; error messages use `noun` and `example`."""
+    """A package whose classes an option can name, except `bases`."""
 
     noun: str
     package: ModuleType

@@ -87,7 +87,7 @@ def outliers(
         remember_columns,
         with_columns_of,
     )
-    from similia.cli.outputs import bars, check_id, check_model, check_table, name_column, print_written, write_table
+    from similia.cli.outputs import bars, check_id, check_model, check_table, name_column, print_written, write_blocks
     from similia.cli.voice import note, result
 
     check_table(output, data, train, model)
@@ -115,7 +115,7 @@ def outliers(
         remember_columns(detector, train or data, table)
     column = name_column(table, read.named)
     rows = _judged(detector, read, column, new=train is not None or model is not None)
-    write_table(rows, output)
+    write_blocks([rows], output)
     if save is not None:
         sm.save(detector, save)
     n, n_outliers = len(rows["row"]), int(rows["outlier"].sum())

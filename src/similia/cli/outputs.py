@@ -143,13 +143,8 @@ def write_csv(rows: list[dict[str, Any]], column: str, output: Path | None) -> N
     write_atomically(output, lines.getvalue().encode())
 
 
-def write_table(columns: dict[str, Any], path: Path) -> None:
-    """Write columns of equal length as CSV or Parquet, as the ending of `path` says; completely or not at all."""
-    write_blocks([columns], path)
-
-
 def write_blocks(blocks: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write a table as `write_table` does; there is at least one block, and each holds some of the rows."""
+    """Write a table as CSV or Parquet, completely or not at all; `blocks`, at least one, hold columns of some rows."""
     with replacing(path) as file:
         if path.suffix.lower() == ".csv":
             text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)

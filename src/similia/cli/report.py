@@ -75,7 +75,7 @@ def report(
 
 
 def said(scores: dict[str, Any]) -> str:
-    """Return the scores of a report as a line for the terminal; of a conformal model, with a second line."""
+    """Return the scores of a report as text for the terminal."""
     low, high = scores["interval"]
     how = ", cross-validated" if scores["folds"] else ""
     if "coverage" in scores:

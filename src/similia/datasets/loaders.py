@@ -2,8 +2,7 @@
 
 ``data/registry.toml`` lists addresses, checksums and expected contents. Checksums are those of the files inside an
 archive, so a re-packed archive passes. The class sizes of every data set are also checked, and of graphs the numbers of
-nodes and arcs (directed edges). Files whose published bytes are unknown (the edges of DD, all of REDDIT-BINARY) have no
-checksum, so only these counts are checked.
+nodes and arcs (directed edges).
 """
 
 from __future__ import annotations
@@ -452,13 +451,7 @@ def _load_texts(paths: list[Path], archive: Archive) -> dict[str, Any]:
 
 
 def data_file(*names: str) -> Path | None:
-    """Return the path of a file below the folders of ``SIMILIA_DATA``, or None if none of `names` is there.
-
-    Parameters
-    ----------
-    *names : str
-        Paths below a folder, in order of preference.
-    """
+    """Return the path of the first of `names` below the folders of ``SIMILIA_DATA``, or None if none is there."""
     folders = [folder for folder in os.environ.get("SIMILIA_DATA", "").split(os.pathsep) if folder]
     paths = (Path(folder, name) for name in names for folder in folders)
     return next((path for path in paths if path.exists()), None)

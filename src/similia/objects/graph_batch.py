@@ -347,7 +347,7 @@ def is_graph(X: Any) -> bool:
 
 
 def read_graph(graph: Any, names: Names) -> Part:
-    """Return one graph as arrays; if it is invalid, raise an error to which the caller adds the graph's position."""
+    """Return one graph as arrays; the caller adds its position to errors."""
     if graph is None:
         raise BadType(None, "is NoneType (None)", "a graph", "drop what is missing")
     read = _reader_of(graph)
@@ -501,7 +501,6 @@ def _array(value: Any, what: str) -> npt.NDArray[Any]:
 
 
 def _from_matrix(graph: Any, names: Names) -> Part:
-    """Read an adjacency matrix: nonzero entries become arcs and, unless all are 1, edge weights."""
     dense = isinstance(graph, np.ndarray)
     if graph.shape[0] != graph.shape[1]:
         found = f"is {'an array' if dense else 'a sparse matrix'} of shape {graph.shape}"
@@ -640,7 +639,6 @@ def _label_array(values: Any) -> npt.NDArray[np.int64]:
 
 
 def _from_molecule(graph: Any, names: Names) -> Part:
-    """Read an RDKit molecule: atoms are nodes labelled by symbol, bonds are edges labelled as by `_bond`."""
     graph = _perceived(graph)
     n, bonds = graph.GetNumAtoms(), [graph.GetBondWithIdx(i) for i in range(graph.GetNumBonds())]
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
@@ -667,10 +665,7 @@ def _perceived(molecule: Any) -> Any:
 
 
 def _bond(bond: Any) -> str:
-    """Return the sign of a bond in SMILES (``-``, ``=``, ``#`` or ``:``), or the name of its type for other bonds.
-
-    A double bond whose sides are known is ``=(E)``, ``=(Z)``, ``=(cis)`` or ``=(trans)``.
-    """
+    """Return the sign of a bond in SMILES, with the sides of a double bond if known, or the name of any other type."""
     kind = int(bond.GetBondType())
     if kind == _DOUBLE:
         return _DOUBLE_BONDS.get(int(bond.GetStereo()), "=")
@@ -725,7 +720,7 @@ _LIBRARIES = {  # attributes that identify the graphs of a library, and the func
 def hash_labels(labels: Iterable[Any]) -> npt.NDArray[np.int64]:
     """Return integers that int64 can hold unchanged, and other labels as a 64-bit BLAKE2b hash of their text.
 
-    Among n different texts, two get the same hash with probability n**2 / 2**65 (10**-9 for 200,000 texts). The text
+    Among n different texts, two get the same hash with probability n**2 / 2**65. The text
     "1" and the integer 1 are different labels.
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "bi":

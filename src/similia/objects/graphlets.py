@@ -9,8 +9,7 @@ are read as simple and undirected: an arc in either direction is an edge; self-l
 
 Cost of a graphlet: k random numbers (more in a graph of few nodes), or as many steps as a random walk takes to see k
 nodes; then D lookups in a bit matrix of n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the
-matrix would exceed 4 MiB). Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP
-2021.
+matrix would exceed 4 MiB).
 """
 
 from __future__ import annotations
@@ -412,7 +411,6 @@ def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tupl
     """Return (starts, nodes): walks in graph g may start at the nodes ``nodes[starts[g]:starts[g + 1]]``.
 
     These are the nodes in components of at least `size` nodes, or all nodes of a graph without such a component.
-    `sizes` has the size of the component of each node.
     """
     n_nodes = np.diff(offsets)
     small = np.maximum.reduceat(sizes, offsets[:-1]) < size  # no graph is empty here

@@ -2,8 +2,7 @@
 
 That format (https://chrsmrrs.github.io/datasets) keeps a collection in a few files. Graphs are numbered from 1, and so
 are the nodes of the whole collection. ``NAME_A.txt`` has a line for each arc (source, target), and
-``NAME_graph_indicator.txt`` a line for each node (the number of its graph). Other files have a line for each node, arc
-or graph.
+``NAME_graph_indicator.txt`` a line for each node (the number of its graph).
 """
 
 from __future__ import annotations
@@ -306,7 +305,7 @@ class _Files:
     contents: dict[str, bytes]
 
     def error(self, kind: str, found: str, line: int | None = None) -> BadFile:
-        """Return an error about the file of this kind; `line` is counted from 0, in the message from 1."""
+        """Return an error about the file of this kind; `line` is counted from 0."""
         return BadFile(self._name(kind), found, at="" if line is None else f"line {line + 1}")
 
     def missing(self, kind: str, remedy: str) -> FileNotFoundError:
@@ -364,10 +363,7 @@ def _open(path: Path) -> _Files:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
-    """Return the name and size of a file in a zip archive, and a function that opens the file.
-
-    Raise if the file is a link or its path leads out of the archive, although nothing is unpacked.
-    """
+    """Return the name and size of a file in a zip archive, and a function that opens it; raise if it leads outside."""
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
         raise BadFile(path, f"holds {short(info.filename)}, which leads outside the archive; download it again")

@@ -127,7 +127,7 @@ def as_smiles(X: Any) -> SmilesBatch:
         items = [import_rdkit()[0].MolToSmiles(item) if hasattr(item, "GetAtoms") else item for item in items]
     batch = as_strings(items)
     for _ in parse_smiles(batch, collection="X"):
-        continue  # the first invalid text raises an error
+        continue
     return SmilesBatch(batch.values, batch.offsets, batch.is_bytes)
 
 

@@ -411,7 +411,6 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
 
 
 def _unpadded(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return one series without trailing time points that are NaN in all channels."""
     if array.dtype.kind != "f" or array.ndim not in (1, 2) or array.size == 0:
         return array
     present = np.flatnonzero(~np.isnan(array.reshape(len(array), -1)).all(axis=1))

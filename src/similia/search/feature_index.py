@@ -1,8 +1,8 @@
 """Nearest objects by explicit features, exactly: an inverted index of k-mers, colours of nodes, fingerprints and such.
 
-For each feature, a list names the objects that have it. The lists of a query's features yield, for every object, the
-sum of minima or products of the features of query and object, and so their distance. Objects are kept in segments;
-small ones are merged, so that adding an object costs O(log n) on average.
+The lists of a query's features yield, for every object, the sum of minima or products of the features of query and
+object, and so their distance. Objects are kept in segments; small ones are merged, so that adding an object costs
+O(log n) on average.
 
 A segment holds rows in ascending order of size, k(x, x) of the features. The list of feature f is the entries
 ``starts[f]`` to ``starts[f + 1]`` of `rows` (ascending) and `amounts`. Row r has the features (ascending) and counts
@@ -13,8 +13,6 @@ Blocks of rows are visited outwards from the query's own size, until the sizes a
 the `_needed` sum are compared. The longest lists are left out as long as their features together add at most a share
 of the needed sum (MaxScore): a row that they alone hold cannot reach it, and the few that may are summed from their own
 features. That share shrinks if such sums take longer than the lists, and grows otherwise; it has no effect on results.
-
-Paper: Turtle & Flood, "Query evaluation: strategies and optimizations", Information Processing & Management 1995.
 """
 
 from __future__ import annotations

@@ -322,7 +322,6 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         return m
 
     def _check_number(self, X: Any, m: int) -> int:
-        """Return the number of objects; raise if there are too few for a cluster."""
         n = at_least_one(X)
         for name, least in (("min_cluster_size", self.min_cluster_size), ("min_samples", m)):
             if n < least:

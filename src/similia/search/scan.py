@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from similia.search.hamming_index import Codes, Part, Rows
 
 _GRAIN = 2**14  # minimum number of rows per thread
-_WORDS_OF_A_THREAD = 2**20  # minimum number of words that a thread compares: starting threads takes 0.1 ms
+_WORDS_OF_A_THREAD = 2**20  # minimum number of words that a thread compares
 _PADDED = 2**12  # rows padded to whole words at a time, if their length is not a multiple of 8 bytes
 _HITS = 2**16  # rows within the radius returned at a time
 _WAITING = 2**12  # rows that wait for the heap
@@ -62,9 +62,7 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
     bounds = np.full(len(queries), _FAR, np.int32)  # shared by threads: the k-th best of any range bounds the result
 
     def scan(start: int, stop: int) -> None:
-        distances, ids = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
-        distances.fill(_FAR)
-        ids.fill(_LAST)
+        distances, ids = _heaps(len(queries), k)
         for words, part in _pieces(parts, start, stop):
             if len(queries) < _FEW:
                 _scan_for_one(words, part.ids, part.dead, queries[0], bounds, distances[0], ids[0])
@@ -77,6 +75,13 @@ def _nearest(parts: Sequence[Part], n_rows: int, queries: npt.NDArray[np.uint64]
     return found[0] if len(found) == 1 else best(list(found.values()), k)
 
 
+def _heaps(n: int, k: int) -> tuple[Distances, Ids]:
+    distances, ids = np.empty((n, k), np.int32), np.empty((n, k), np.int64)
+    distances.fill(_FAR)
+    ids.fill(_LAST)
+    return distances, ids
+
+
 def nearest_to_one(
     rows: Rows, query: npt.NDArray[np.uint64], k: int, ordered: bool = True
 ) -> tuple[Distances, Ids] | None:
@@ -87,9 +92,7 @@ def nearest_to_one(
     words = rows.words()
     if not words or rows.n_rows > _grain(query):
         return None
-    distances, ids, bound = np.empty((1, k), np.int32), np.empty((1, k), np.int64), np.empty(1, np.int32)
-    distances.fill(_FAR)
-    ids.fill(_LAST)
+    (distances, ids), bound = _heaps(1, k), np.empty(1, np.int32)
     bound.fill(_FAR)
     for part, part_ids, dead in words:
         _scan_for_one(part, part_ids, dead, query[0], bound, distances[0], ids[0])

@@ -242,7 +242,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         self.trustworthiness_, self.continuity_ = self._kept_at(rows, metric, X)
 
     def _kept_at(self, rows: npt.NDArray[np.int64], metric: Metric, X: Any) -> tuple[float, float]:
-        """Return trustworthiness and continuity of the neighbourhoods of some training objects."""
         norms, total = metric.norms(X), np.zeros(2)
         step = rows_per_block(32 * len(self.embedding_), at_most=len(rows))
         for start in range(0, len(rows), step):
@@ -252,7 +251,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         return float(total[0] / len(rows)), float(total[1] / len(rows))
 
     def _principal_axes(self, vectors: npt.NDArray[np.floating]) -> None:
-        """Set the axes to the first two principal components of the vectors of training objects."""
         Z = vectors.astype(np.float64)
         mean = Z.mean(axis=0)
         Z -= mean
@@ -265,7 +263,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         self.centre_ = row_product(mean[None], self.axes_)[0]
 
     def _scaling_axes(self, eigenvalues: npt.NDArray[np.floating]) -> None:
-        """Set the axes to the two columns of the vectors with the largest positive eigenvalues."""
         chosen = np.flatnonzero(eigenvalues > 0)[:2]  # the eigenvalues are sorted by size
         axes = np.eye(len(eigenvalues))[:, chosen]
         self._set_axes(axes, eigenvalues[chosen] / np.abs(eigenvalues).sum())
@@ -334,25 +331,12 @@ def interpolated(distances: Floats, places: Floats) -> Floats:
 def neighbourhoods_kept(
     distances: npt.NDArray[np.floating], points: Floats, n_neighbors: int, rows: npt.NDArray[np.int64] | None = None
 ) -> tuple[float, float]:
-    """Return the trustworthiness and the continuity of a map, or of the neighbourhoods of some objects on it.
+    """Return the trustworthiness and the continuity of a map, or of the neighbourhoods of the objects `rows` on it.
 
-    Parameters
-    ----------
-    distances : ndarray, shape (m, n)
-        True distances of the objects `rows` to all objects; the distance of an object to itself is not used.
-    points : ndarray, shape (n, 2)
-        Coordinates on the map.
-    n_neighbors : int
-        Number k of neighbours; (n - 1) // 2 if that is less.
-    rows : ndarray of int, shape (m,), optional
-        Positions of the objects whose neighbourhoods are compared; all n by default.
-
-    Notes
-    -----
-    The rank of an object is 1 plus the number of objects that are nearer, so equally distant objects share a rank, and
-    their order on the map does not matter. If many distances are equal, a random map has more than 0.5.
-    Without ties, the trustworthiness is that of ``sklearn.manifold.trustworthiness``. With two objects or fewer, both
-    values are NaN.
+    `distances` (m, n) are the true ones of these objects to all, and `points` (n, 2) the coordinates on the map. The
+    rank of an object is 1 plus the number of objects that are nearer, so equally distant objects share a rank. Without
+    ties, the trustworthiness is that of ``sklearn.manifold.trustworthiness``. With two objects or fewer, both values
+    are NaN.
     """
     rows = np.arange(len(points)) if rows is None else rows
     gaps = points[rows][:, None, :] - points[None, :, :]
