@@ -700,7 +700,7 @@ def within(law: str) -> Iterator[None]:
 def _case_of(
     estimator: Any, X: Any, y: Any, methods: Sequence[str] | None, kinds: Sequence[str] | None, tolerance: float
 ) -> Case:
-    """Return a `Case` with defaults filled in; raise ValueError if the arguments do not suffice for the checks."""
+    """Return a `Case` with defaults filled in."""
     kinds = CONTAINERS if kinds is None else tuple(kinds)
     if unknown := set(kinds) - set(CONTAINERS):
         raise ValueError(f"containers names {sorted(unknown)}, expected some of {', '.join(CONTAINERS)}")

@@ -125,7 +125,6 @@ def duplicates(
 
 
 def _read(data: str, table: dict[str, Any]) -> Objects | Source:
-    """Return the objects of a file or, if it is large, a source that reads them in chunks."""
     from similia.cli.inputs import open_objects, read_objects
     from similia.core.config import settings
     from similia.sources.streams import ObjectStream

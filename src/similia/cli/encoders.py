@@ -87,8 +87,8 @@ def encoder_to_index(
 ) -> tuple[str, Any]:
     """Return a description of the vectors that suit `data`, and a pipeline to a `VectorIndex` of them, unfitted.
 
-    If the data are vectors, and no kernel or distance is given, they stay as they are. Otherwise, the vectors are made
-    as for the bits of `default_encoder`, except that the PCA of k-mers has `landmarks` components instead of `bits`.
+    Data that are vectors stay as they are, unless a kernel or distance is given. Other vectors are made as for the bits
+    of `default_encoder`, but the PCA of k-mers has `landmarks` components.
     """
     if data.kind == "vectors" and not (kernel or distance):
         spec, steps = "as they are", [("vectors", "passthrough")]
@@ -140,7 +140,6 @@ def _kmers_and_pca(strings: Any, n_components: int, seed: int) -> tuple[Any, lis
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that `made_by` makes the bits because `instead_of` makes at most `most`; print nothing if `most` <= 8."""
     if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data vary in too few directions for {bits} bits by {instead_of}, the usual way. The bits are "

@@ -92,7 +92,7 @@ def as_dict(explanation: Any) -> dict[str, Any]:
 
 
 def _number(which: str, read: Any) -> int:
-    """Return the index of the object that has the name or the position in the file `which`; raise if there is none."""
+    """Return the index of the object with the name or the position in the file `which`."""
     from similia.cli.outputs import positions_of
     from similia.core.text import did_you_mean
 

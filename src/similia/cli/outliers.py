@@ -190,7 +190,7 @@ def _of_train(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judged(detector: OutlierDetector, read: Objects, column: str | None, new: bool) -> dict[str, Any]:
-    """Return the table of the objects: rows, names, ranks, strangeness, verdicts, and p-values of `new` objects."""
+    """Return the table of the objects, with p-values if they are `new`."""
     import numpy as np
 
     from similia.cli.inputs import placed_in

@@ -115,7 +115,6 @@ class Spoken(Progress):
 
 
 def print_written(output: Path, about: str = "", page: Path | None = None) -> None:
-    """Print what was written to `output`, and which page, if any, is to be opened in a browser."""
     opened = "" if page is None else f"; open {'it' if page == output else page} in a browser"
     console(highlight=False).print(f"wrote {written(output)}{about}{opened}")
 

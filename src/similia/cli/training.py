@@ -334,7 +334,6 @@ def check_options(
 
 
 def check_conformal(conformal: bool, cross: bool, by_class: bool, test: float, task: str | None = None) -> None:
-    """Raise if the options of calibration contradict each other or, once it is decided, the task."""
     if (cross or by_class) and not conformal:
         option = "--cross" if cross else "--by-class"
         raise ValueError(f"{option} says how --conformal calibrates the model; add --conformal, or drop {option}")
@@ -452,7 +451,6 @@ def _doubts(classes: list[Any]) -> list[str]:
 
 
 def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
-    """Raise if a trial shows that the scorer called `name` does not suit the task or these targets."""
     if name is None:
         return
     scorer = get_scorer(name)

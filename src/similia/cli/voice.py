@@ -49,7 +49,7 @@ _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimensi
 class Voice:
     """Output options; `piped` tells whether the command writes its data to standard output.
 
-    `stdin` holds the paths of temporary copies of standard input; messages say "standard input" instead of these paths.
+    `stdin` holds the paths of temporary copies of standard input.
     """
 
     json: bool = False

@@ -69,14 +69,13 @@ class Archive:
     n_train: int | None = None  # strings in two files: number of those for training
 
     def files(self, name: str) -> list[str]:
-        """Return the paths of the files of the set `name` below a folder of ``SIMILIA_DATA``."""
         text = self.kind in ("strings", "molecules")
         endings = (".train.tsv.gz", ".test.tsv.gz") if self.n_train else (".tsv.gz" if text else ".npz",)
         return [f"{self.folder or self.kind}/{self.file or name}{ending}" for ending in endings]
 
 
 def _entry(table: dict[str, Any]) -> Entry:
-    """Convert a table of the TOML file to an `Entry`; labels of graphs become integers, which TOML keys cannot be."""
+    """Return an `Entry` of the TOML file; labels of graphs become integers, which TOML keys cannot be."""
     if table["kind"] == "graphs":
         table["classes"] = {int(label): n for label, n in table["classes"].items()}
     return Entry(**table)
@@ -429,7 +428,6 @@ def _from_folder(name: str, archive: Archive) -> Any:
 
 
 def _load_texts(paths: list[Path], archive: Archive) -> dict[str, Any]:
-    """Return ``data``, ``target`` and, of two files, ``split``; raise ValueError for unexpected contents."""
     parts = []
     for path in paths:
         try:
@@ -490,7 +488,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
 
 
 class _Downloader:
-    """Downloader for pooch that checks the file; if the check raises, pooch deletes the file and retries."""
+    """Check a file after its download; if the check raises, pooch deletes the file and retries."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry

@@ -159,8 +159,7 @@ def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, s
 
     `codes` has shape (n_graphs, n_samples); graphlet number g * n_samples + s has the code ``codes[g, s]``. `flyback`
     is the probability of a return to the start of the walk, times 2**32. The start is one of the nodes
-    ``starts[start_offsets[g]:start_offsets[g + 1]]``. A walk that has seen all ``sizes[start]`` nodes of its component
-    restarts at an unvisited node. `keys` (from `graph_keys`) seed the random numbers.
+    ``starts[start_offsets[g]:start_offsets[g + 1]]``. `sizes` are from `component_sizes`, `keys` from `graph_keys`.
     """
     n_samples = codes.shape[1]
     while first < last:

@@ -606,7 +606,7 @@ def _checked(
     edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any,
     node_details: Any = None,
 ) -> Part:  # fmt: skip
-    """Return a `Part` from arrays of a user, whose labels may have any type; raise if an array is invalid."""
+    """Return a `Part` from arrays of a user, whose labels may have any type."""
     arcs = _array(edge_index, "edge_index")
     if arcs.size == 0:
         arcs = np.zeros((2, 0), dtype=np.int64)
@@ -709,7 +709,7 @@ def _from_batch(graph: Any, names: Names) -> Part:
     return Part(graph.n_nodes, graph.edge_index, *names.chosen(getattr(graph, name) for name in SIDE))
 
 
-_LIBRARIES = {  # attributes that identify the graphs of a library, and the function that reads them
+_LIBRARIES = {  # attributes that identify the graphs of a library
     ("is_multigraph", "nodes", "edges"): _from_networkx,
     ("get_edgelist", "vcount"): _from_igraph,
     ("edge_index", "num_nodes"): _from_pyg,

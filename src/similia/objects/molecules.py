@@ -102,7 +102,6 @@ def parse_smiles(
 
 
 def look_like_smiles(texts: Sequence[str | bytes]) -> bool:
-    """Return whether all texts have the form of SMILES and at least half contain ``=``, ``#``, ``(`` or a digit."""
     decoded = [text.decode("ascii", "replace") if isinstance(text, bytes) else text for text in texts]
     marked = sum(bool(re.search(r"[=#(\d]", text)) for text in decoded)
     return 2 * marked >= max(1, len(decoded)) and all(map(_SMILES.fullmatch, decoded))

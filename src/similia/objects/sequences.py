@@ -336,7 +336,6 @@ def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> 
 
 
 def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the offsets of several collections put one after another."""
     return offsets_of(np.concatenate([np.diff(part) for part in offsets]))
 
 
@@ -518,7 +517,7 @@ def in_both_cases(strings: StringBatch) -> bool:
 
 
 def _checked(items: list) -> list:
-    """Convert strings of other libraries to str or bytes; the error for a bad item names its position."""
+    """Convert strings of other libraries to str or bytes."""
     checked: list[Any] = []
     for i, item in enumerate(items):
         value = item.as_py() if hasattr(item, "as_py") else item

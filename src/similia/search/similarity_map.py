@@ -14,9 +14,9 @@ graph of `knn_graph`, and away from others. A new object lies among its nearest 
 distances d_j and the places p_j, at the mean :math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's
 interpolation), or at p_j if d_j = 0.
 
-A map in two dimensions must leave something out. The loss is measured on a sample of m objects i, with their true
-distances to all n objects. Let r(i, j) be the rank of object j among the others by its true distance to i, and U_k(i)
-the objects that are among the k nearest to i on the map, but not among the k truly nearest. Then
+What a map leaves out is measured on a sample of m objects i, with their true distances to all n objects. Let r(i, j)
+be the rank of object j among the others by its true distance to i, and U_k(i) the objects that are among the k nearest
+to i on the map, but not among the k truly nearest. Then
 
 .. math:: T(k) = 1 - \frac{2}{m k (2n - 3k - 1)} \sum_i \sum_{j \in U_k(i)} (r(i, j) - k)
 
