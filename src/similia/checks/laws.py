@@ -6,7 +6,7 @@ objects. Only the given objects are tried, so pass short and long ones, repeats,
 
 Cost: a few matrices of n x n values or a few calls of ``fit``; tens to hundreds of objects are enough.
 
-The laws of `check_structured_estimator` are functions of a `Case`; they also call each method for each object.
+The laws of `check_structured_estimator` are functions of a `Case`; they call each method for each object.
 """
 # ruff: noqa: NPY002, a law is about the global random state
 

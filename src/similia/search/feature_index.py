@@ -639,7 +639,7 @@ class FeatureIndex(BaseEstimator):
         return index
 
     def entries(self, X: Any) -> float:
-        """Return the mean length of the lists of a query's features together, which estimates how much it costs."""
+        """Return the mean total length of the lists of a query's features, which estimates the cost of a query."""
         counts = self._counted(X)
         limits, ids, values = _by_id(counts)
         with lock_of(self).reading():

@@ -9,7 +9,7 @@ Sander, "Density-based clustering based on hierarchical density estimates", PAKD
 consists of distances between neighbours, and of the distances that join the components of the graph.
 
 Cost: that of `knn_graph`, at most `_COMPARED` more comparisons for each object, which find the medoids, and n
-comparisons for each new object.
+comparisons for each new object. Memory: the objects, and about 4 k numbers for each object with k neighbours.
 """
 
 from __future__ import annotations
