@@ -6,9 +6,7 @@ objects. Only the given objects are tried, so pass short and long ones, repeats,
 
 Cost: a few matrices of n x n values or a few calls of ``fit``; tens to hundreds of objects are enough.
 
-The laws of `check_structured_estimator` are functions of a `Case`: an estimator, objects and targets. If a law fails,
-the sentence begins with its name. Any other error inside a law also becomes such an `AssertionError`. Cost: about
-twenty calls of ``fit``, and a call of each method for each object.
+The laws of `check_structured_estimator` are functions of a `Case`; they call each method for each object.
 """
 # ruff: noqa: NPY002, a law is about the global random state
 
@@ -35,7 +33,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
 from similia.core.text import short
@@ -241,9 +239,6 @@ def _fitted_clone(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def _seeded_clone(estimator: Any) -> Any:
-    """Return a clone in which every parameter `random_state` that is None becomes 0."""
-    from sklearn.base import clone
-
     copy = clone(estimator)
     unset = [key for key, value in copy.get_params().items() if key.endswith("random_state") and value is None]
     return copy.set_params(**dict.fromkeys(unset, 0))
@@ -251,8 +246,6 @@ def _seeded_clone(estimator: Any) -> Any:
 
 def _in_place(estimator: Any, name: str, value: Any) -> bool:
     """Return whether `fit` may change a parameter: a pipeline fits its steps in place and makes a new list of them."""
-    from sklearn.pipeline import Pipeline
-
     return isinstance(estimator, Pipeline) and (name.split("__")[-1] == "steps" or hasattr(value, "fit"))
 
 
@@ -271,8 +264,7 @@ def _n_at_least_two(X: Any) -> int:
 def _disjoint_parts(n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Return two pairs of disjoint arrays of positions below `n`; one array of the second pair is descending.
 
-    They are disjoint because ``kernel(X)`` alone may set the similarity of an object to itself by convention, as for an
-    empty string under a normalised kernel.
+    Disjoint, because a kernel may set only the similarity of an object to itself by convention.
     """
     return [(np.arange(0, n, 2), np.arange(1, n, 2)), (np.arange(1, n)[::-1], np.arange(1))]
 
@@ -311,9 +303,8 @@ def check_structured_estimator(
 ) -> None:
     """Check that `estimator` follows scikit-learn's contract on objects that are not vectors.
 
-    scikit-learn's own ``check_estimator`` tests estimators on vectors; this function tests them on the strings, graphs,
-    series, sets or other objects in `X`. If a law fails, it raises an AssertionError whose message begins with the name
-    of the law. The laws, with their names in italics:
+    If a law fails, it raises an AssertionError whose message begins with the name of the law. The laws, with their
+    names in italics:
 
     - *clone, set_params, parameters, mutation, global random state, fit*: `fit` returns the estimator; parameters are
       stored as given and can be set; `fit` does not change parameters, `X`, `y` or global random states;
@@ -369,9 +360,8 @@ def check_structured_estimator(
         law(case)
 
 
-# ---- the estimator itself
+# ---- the laws listed above: of the estimator itself
 def check_clone(case: Case) -> None:
-    """Require that parameters are stored as given and can be set, and that clones have the same parameters."""
     with within("clone"):
         copy, tags = clone(case.estimator), get_tags(case.estimator)
         learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_")]
@@ -387,14 +377,12 @@ def check_clone(case: Case) -> None:
 
 
 def check_unfitted(case: Case) -> None:
-    """Require that methods raise NotFittedError before `fit`."""
     for method in case.methods if get_tags(case.estimator).requires_fit else ():
         with _refused("unfitted", method, "before fit", NotFittedError):
             getattr(case.fresh(), method)(case.X)
 
 
 def check_fit(case: Case) -> None:
-    """Require that `fit` returns the estimator and changes no parameters, objects or global random states."""
     estimator = case.fresh()
     before = estimator.get_params()
     digests = {name: _digest(value) for name, value in before.items()}
@@ -418,7 +406,6 @@ def check_fit(case: Case) -> None:
 
 
 def _digest(value: Any) -> str | None:
-    """Return a hash of a value, or None if the value cannot be hashed (such as a nested function)."""
     try:
         return str(joblib.hash(value))
     except Exception:
@@ -430,7 +417,6 @@ def _random_states() -> tuple[str, str]:
 
 
 def check_empty(case: Case) -> None:
-    """Require that an empty collection raises a ValueError that says so, or that an empty table gives no rows."""
     none = take(case.X, np.zeros(0, np.int64))
     for method in case.methods:
         said = ("empty", "at least", "0 sample", "minimum of")
@@ -441,7 +427,6 @@ def check_empty(case: Case) -> None:
 
 
 def check_labels(case: Case) -> None:
-    """Require that `fit` of a predictor that needs targets raises ValueError if there is one too few."""
     if case.supervised and case.y is not None and not is_clusterer(case.estimator):
         with _refused("labels", "fit", "with fewer labels than objects", ValueError):
             case.fresh().fit(case.X, case.y[:-1])
@@ -463,7 +448,6 @@ def _refused(law: str, what: str, when: str, kind: type[Exception], said: Sequen
 
 # ---- what it computes
 def check_rows(case: Case) -> None:
-    """Require one row per object, and the same row in a second call, in another order, in a part and alone."""
     with within("rows"):
         for name, values in case.expected.items():
             _require(len(values) == case.n, f"rows: {name} has {len(values)} rows for {case.n} objects")
@@ -477,7 +461,6 @@ def check_rows(case: Case) -> None:
 
 
 def check_fits(case: Case) -> None:
-    """Require that a second fit, of a clone or the same estimator, gives equal results under any global seed."""
     with within("idempotence"):
         states = np.random.get_state(), random.getstate()
         try:
@@ -496,7 +479,6 @@ def check_fits(case: Case) -> None:
 
 
 def check_persistence(case: Case) -> None:
-    """Require that a saved and loaded estimator gives the same results."""
     from similia.storage.models import load, refused_types, save
 
     with within("persistence"):
@@ -511,7 +493,6 @@ def check_persistence(case: Case) -> None:
 
 
 def check_containers(case: Case) -> None:
-    """Require the same results for lists, tuples, object arrays, Series and Arrow arrays of the same objects."""
     if case.objects is None:
         return
     for name, collection in containers(case.objects, case.containers):
@@ -522,7 +503,6 @@ def check_containers(case: Case) -> None:
 
 # ---- inside scikit-learn
 def check_searches(case: Case) -> None:
-    """Require that Pipeline, cross_val_score and GridSearchCV (over the most nested parameters) work."""
     if not case.supervised and not case.makes_columns:
         return
     model = make_pipeline(case.fresh(), *([] if case.supervised else [RidgeClassifier()]))
@@ -550,7 +530,7 @@ def check_searches(case: Case) -> None:
 
 
 def deepest_parameters(model: Any) -> dict[str, list[Any]]:
-    """Return a grid of the most nested parameters (a kernel's, say), each with its present value as the only choice."""
+    """Return a grid of the most nested parameters, each with its present value as the only choice."""
     plain = {
         key: value
         for key, value in model.get_params().items()
@@ -561,7 +541,6 @@ def deepest_parameters(model: Any) -> dict[str, list[Any]]:
 
 
 def check_names(case: Case) -> None:
-    """Require that `get_feature_names_out` names each column and that `set_output` gives data frames."""
     if not case.makes_columns:
         return
     values = case.expected["transform(X)"]
@@ -596,7 +575,6 @@ def _check_frame(case: Case, library: str, values: npt.NDArray[Any], names: list
 
 
 def check_columns(case: Case) -> None:
-    """Require that the estimator works on one column of a data frame in a ColumnTransformer."""
     pandas = installed("pandas")
     if case.objects is None or pandas is None or not case.makes_columns:
         return
@@ -628,8 +606,6 @@ LAWS: tuple[Callable[[Case], None], ...] = (
 # ---- what is checked
 @dataclass(frozen=True)
 class Case:
-    """An estimator, and the objects, targets and options with which it is checked."""
-
     estimator: Any
     X: Any
     y: Any
@@ -660,7 +636,6 @@ class Case:
         return "transform(X)" in self.expected and all(values.ndim == 2 for values in self.expected.values())
 
     def fresh(self) -> Any:
-        """Return a clone in which every parameter `random_state` that is None becomes 0."""
         return _seeded_clone(self.estimator)
 
     def fit(self, estimator: Any, X: Any = None) -> Any:
@@ -713,7 +688,6 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
 
 @contextmanager
 def within(law: str) -> Iterator[None]:
-    """Turn errors in the ``with`` block into an `AssertionError` that names the law."""
     try:
         yield
     except AssertionError:
@@ -726,7 +700,7 @@ def within(law: str) -> Iterator[None]:
 def _case_of(
     estimator: Any, X: Any, y: Any, methods: Sequence[str] | None, kinds: Sequence[str] | None, tolerance: float
 ) -> Case:
-    """Return a `Case` with defaults filled in; raise ValueError if the arguments do not suffice for the checks."""
+    """Return a `Case` with defaults filled in."""
     kinds = CONTAINERS if kinds is None else tuple(kinds)
     if unknown := set(kinds) - set(CONTAINERS):
         raise ValueError(f"containers names {sorted(unknown)}, expected some of {', '.join(CONTAINERS)}")

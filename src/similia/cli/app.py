@@ -38,7 +38,7 @@ _EPILOG = (
 
 @contextmanager
 def _in_one_sentence() -> Iterator[None]:
-    """Print an error in the options, such as a number below its minimum, as one sentence; exit with code 2."""
+    """Print an error in the options as one sentence; exit with code 2."""
     try:
         yield
     except Exception as error:

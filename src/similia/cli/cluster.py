@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table, parse_one
+from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table, first_given, parse_one
 
 if TYPE_CHECKING:
     from similia.sources import Objects
@@ -74,7 +74,6 @@ def cluster(
     import similia as sm
     from similia.cli.inputs import (
         as_compared,
-        check_comparison,
         labels_for_page,
         named_comparison,
         placed_in,
@@ -90,7 +89,7 @@ def cluster(
         keys_of,
         name_column,
         print_written,
-        write_table,
+        write_blocks,
     )
     from similia.cli.voice import result
     from similia.core.text import counted
@@ -98,16 +97,13 @@ def cluster(
 
     number = _number_of_clusters(method, clusters, min_size, min_samples, landmarks)
     check_table(output, data)
-    if report is not None:
-        check_page(report, data)
-    if save is not None:
-        check_model(save, data)
+    check_page(report, data)
+    check_model(save, data)
     check_id(table, *_COLUMNS[method])
     labelled = table.get("label") is not None
     table = as_compared(data, parse_one(kernel, distance), table)
     found = read_objects(data, labelled=labelled, **table)
     compared = named_comparison(found, kernel, distance)
-    check_comparison(compared, found, found.objects)
     _check_enough(found, method, number, min_size or _MIN_SIZE, min_samples)
     model: Any = sm.HDBSCAN(compared, min_size or _MIN_SIZE, min_samples, random_state=seed)
     if method == "k-means":
@@ -117,7 +113,7 @@ def cluster(
         labels, values, medoids = _of_means(model, found.objects) if method == "k-means" else _of_density(model)
     keys = keys_of(found, name_column(table, found.named))
     columns = (labels, values, np.where(medoids < 0, -1, keys["row"][medoids]))
-    write_table(keys | dict(zip(_COLUMNS[method], columns, strict=True)), output)
+    write_blocks([keys | dict(zip(_COLUMNS[method], columns, strict=True))], output)
     remember_columns(model, data, table)
     if save is not None:
         sm.save(model, save)
@@ -143,9 +139,8 @@ def _number_of_clusters(
         raise ValueError(f"--method must be k-means or density, got {method}")
     if method == "density" and (clusters != _STABILITY or landmarks != _LANDMARKS):
         raise ValueError("--clusters and --landmarks are for --method k-means; for density, set --min-size")
-    for option, value in (("--min-size", min_size), ("--min-samples", min_samples)):
-        if method == "k-means" and value is not None:
-            raise ValueError(f"{option} is for --method density; for k-means, set --clusters")
+    if method == "k-means" and (option := first_given({"--min-size": min_size, "--min-samples": min_samples})):
+        raise ValueError(f"{option} is for --method density; for k-means, set --clusters")
     if clusters == _STABILITY:
         return clusters
     if not clusters.isdecimal() or int(clusters) < 1:
@@ -154,7 +149,6 @@ def _number_of_clusters(
 
 
 def _check_enough(found: Objects, method: str, number: Any, min_size: int, min_samples: int | None) -> None:
-    """Raise if there are fewer objects than an option needs."""
     from similia.core.text import counted
     from similia.core.validation import BadFile
     from similia.objects import n_objects

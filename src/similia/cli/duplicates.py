@@ -86,13 +86,11 @@ def duplicates(
         raise ValueError("--kernel and --distance exclude each other: each says how objects are compared")
     if distance and threshold is None:
         raise ValueError("name the largest distance of near-duplicates: --threshold 3, or --relative --threshold 0.1")
-    for target in (output, groups):
-        if target is not None:
-            check_table(target, data)
+    check_table(output, data)
+    check_table(groups, data)
     if groups is not None:
         check_id(table, "group", "kept")
-    if report is not None:
-        check_page(report, data)
+    check_page(report, data)
     table = as_compared(data, parse_one(kernel, distance), table)
     with config(max_memory=max_memory):
         found = _read(data, table)
@@ -127,7 +125,6 @@ def duplicates(
 
 
 def _read(data: str, table: dict[str, Any]) -> Objects | Source:
-    """Return the objects of a file or, if it is large, a source that reads them in chunks."""
     from similia.cli.inputs import open_objects, read_objects
     from similia.core.config import settings
     from similia.sources.streams import ObjectStream
@@ -141,7 +138,6 @@ def _read(data: str, table: dict[str, Any]) -> Objects | Source:
 
 
 def _comparison(found: Objects | Source, kernel: str | None, distance: str | None) -> Any:
-    """Return the kernel or distance that is named, or the usual one for the objects."""
     from similia.cli.inputs import check_comparison
     from similia.cli.voice import note
     from similia.sources.source import Source
@@ -188,7 +184,6 @@ def _rows_and_names(found: Objects | Source, pairs: Duplicates) -> tuple[Any, An
 
 
 def _pairs(pairs: Duplicates, value: str, rows: Any, names: Any, column: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the table of pairs in blocks of rows."""
     for start in range(0, max(1, len(pairs.pairs)), _WRITTEN):
         sides = dict(zip(("first", "second"), pairs.pairs[start : start + _WRITTEN].T, strict=True))
         columns: dict[str, Any] = {side: rows[some] for side, some in sides.items()}
@@ -199,7 +194,6 @@ def _pairs(pairs: Duplicates, value: str, rows: Any, names: Any, column: str | N
 
 
 def _groups(pairs: Duplicates, found: Objects | Source, rows: Any, column: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the table of the groups in blocks of rows."""
     from similia.cli.outputs import keys_of
     from similia.sources.source import Source
 
@@ -212,7 +206,6 @@ def _groups(pairs: Duplicates, found: Objects | Source, rows: Any, column: str |
 
 
 def _show_examples(pairs: Duplicates, found: Objects | Source, value: str, names: Any) -> None:
-    """Print some pairs, and how many of all they are."""
     import numpy as np
 
     from similia.cli.voice import console

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import Chunk, Data, Distance, Kernel, Table, Workers, check_bits, parse_one
+from similia.cli.options import Chunk, Data, Distance, Kernel, Table, Workers, check_bits, first_given, parse_one
 
 _DEFAULTS = {"bits": 256, "landmarks": 256, "seed": 0}
 
@@ -96,6 +96,5 @@ def _check_arguments(data: str, output: Path, encoder_path: Path, model: Path | 
         options |= {name: value for name, value in _DEFAULTS.items() if options[name] is None}
         parse_one(options["kernel"], options["distance"])
         check_bits(options["bits"])
-    for name, value in options.items():
-        if model is not None and value is not None:
-            raise ValueError(f"--{name} is for fitting an encoder, and {model} is fitted; drop --{name} or --model")
+    elif name := first_given(options):
+        raise ValueError(f"--{name} is for fitting an encoder, and {model} is fitted; drop --{name} or --model")

@@ -2,9 +2,6 @@
 
 Each choice is the encoder that found the most true neighbours (for strings, the most neighbours at a small distance) of
 all that were measured, in ``benchmarks/similarity_search.py --encoders`` and in the experiment hashing-objects.
-
-The steps of the ``similia index`` commands follow: create the folder of an index, measure its recall, add to it,
-describe it.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -91,8 +87,8 @@ def encoder_to_index(
 ) -> tuple[str, Any]:
     """Return a description of the vectors that suit `data`, and a pipeline to a `VectorIndex` of them, unfitted.
 
-    If the data are vectors, and no kernel or distance is given, they stay as they are. Otherwise, the vectors are made
-    as for the bits of `default_encoder`, except that the PCA of k-mers has `landmarks` components instead of `bits`.
+    Data that are vectors stay as they are, unless a kernel or distance is given. Other vectors are made as for the bits
+    of `default_encoder`, but the PCA of k-mers has `landmarks` components.
     """
     if data.kind == "vectors" and not (kernel or distance):
         spec, steps = "as they are", [("vectors", "passthrough")]
@@ -114,15 +110,9 @@ def _compared_by_edits(data: Objects, kernel: str | None, distance: str | None) 
 
 
 def default_rerank(data: Objects | Source, kernel: str | None, distance: str | None) -> str:
-    """Return the default of --rerank: the given kernel or distance, else one that suits the kind of the objects."""
     if kernel or distance:
         return distance or "kernel"
     return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
-
-
-def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
-    """Return the number of objects in a source, a sample to fit an encoder to, and the positions of the sample."""
-    return sample(stream, FIT_ON, FIT_BYTES, seed)
 
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
@@ -150,7 +140,6 @@ def _kmers_and_pca(strings: Any, n_components: int, seed: int) -> tuple[Any, lis
 
 
 def _note_fewer(most: int, bits: int, made_by: str, instead_of: str) -> None:
-    """Print that `made_by` makes the bits because `instead_of` makes at most `most`; print nothing if `most` <= 8."""
     if most > 8:  # otherwise no number of bits is possible
         note(
             f"note: the data vary in too few directions for {bits} bits by {instead_of}, the usual way. The bits are "
@@ -202,7 +191,6 @@ def encoder_of(model: Any) -> Any:
 
 
 def check_encoder(encoder: Any, path: Path, stream: Source) -> None:
-    """Raise if `encoder` cannot encode the first object of `stream`, or does not return packed bits."""
     if not hasattr(encoder, "transform"):
         made = "predictions only"
     else:
@@ -234,7 +222,7 @@ def of_interrupted_run(
 def fit_encoder(stream: Source, path: Path, options: dict[str, Any], data: str, table: Any) -> tuple[int, Any]:
     """Fit an encoder to a sample of the stream and save it at `path`; return the number of objects and the encoder."""
     with stoppable(lambda: 0, stream.n), meters():
-        n, drawn, numbers = sample_of(stream, options["seed"])
+        n, drawn, numbers = sample(stream, FIT_ON, FIT_BYTES, options["seed"])
     print_note_on_case(drawn, parse_one(options["kernel"], options["distance"]))
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         spec, encoder = default_encoder(drawn, **options)
@@ -258,46 +246,46 @@ def create(
     by = asked.get("by", "bits")
     index = HammingIndex(asked["bits"], kind=asked["index"], random_state=seed) if by == "bits" else None
     with stoppable(lambda: 0, stream.n), meters():
-        n, sample, numbers = sample_of(stream, seed)
-    if getattr(sample.objects, "dtype", None) == np.uint8:
+        n, drawn, numbers = sample(stream, FIT_ON, FIT_BYTES, seed)
+    if getattr(drawn.objects, "dtype", None) == np.uint8:
         note(
             f"note: {called(data)} holds bytes, read as numbers; search codes of 'similia encode' with "
             "similia.HammingIndex"
         )
     compared = parse_one(made_by["kernel"], made_by["distance"])
-    if kind_of(compared) not in (None, sample.kind):
-        check_comparison(compared, sample, sample.objects)
-    print_note_on_case(sample, compared if how in (None, "projected", "kernel") else how)
+    if kind_of(compared) not in (None, drawn.kind):
+        check_comparison(compared, drawn, drawn.objects)
+    print_note_on_case(drawn, compared if how in (None, "projected", "kernel") else how)
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         if by == "bits":
-            spec, encoder = default_encoder(sample, **made_by)
+            spec, encoder = default_encoder(drawn, **made_by)
         elif by == "vectors":
-            spec, encoder = encoder_to_index(sample, **made_by, normalize=how == "projected")
+            spec, encoder = encoder_to_index(drawn, **made_by, normalize=how == "projected")
         else:
-            spec, encoder = _by_features(sample, by, made_by)
+            spec, encoder = _by_features(drawn, by, made_by)
         how = encoder.kernel if how == "kernel" and by == "features" else how
         search = SimilaritySearch(encoder, how, n_candidates=asked["candidates"] or _CANDIDATES, index=index)
         if by == "auto":
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LowRecall)  # the number of candidates is chosen below
-                search.fit(sample.objects)
+                search.fit(drawn.objects)
             spec = name_of(search.encoder_)
         made = f"{asked['bits']} bits by {spec}" if by == "bits" else f"candidates by {spec}"
         console().print(f"{n} {stream.called}; {made}, sorted by {sort}")
         if by != "auto":
-            search.fit(sample.objects)
+            search.fit(drawn.objects)
         remember_columns(search.encoder_, data, table)
         small = n is not None and n <= _SMALL
         counts = _COUNTS if asked["candidates"] is None and small else (search.n_candidates,)
-        recall = _measured_recall(search, sample.objects, sort, seed, counts)
+        recall = _measured_recall(search, drawn.objects, sort, seed, counts)
         asked = asked | {"candidates": search.n_candidates}
         SearchFolder.create(folder, search, {**asked, "encoder": spec} | ({} if recall is None else {"recall": recall}))
-        _show_recall(search, sample.objects, recall, sort, seed, folder)
+        _show_recall(search, drawn.objects, recall, sort, seed, folder)
     return n
 
 
 def check_way(by: str, kind: str, bits: int | None) -> int:
-    """Return --bits, or its default; raise if --by, --kind and --bits are unknown or contradict each other."""
+    """Return --bits, or its default; raise if options do not fit together."""
     if by not in BITS:
         raise ValueError(f"--by must be bits, features, vectors or auto, got {by}")
     if by != "bits" and kind != "exact":
@@ -311,7 +299,6 @@ def check_way(by: str, kind: str, bits: int | None) -> int:
 
 
 def _by_features(sample: Objects, by: str, made_by: dict[str, Any]) -> tuple[str, Any]:
-    """Return a description of what finds candidates, and a `FeatureIndex`, unfitted, or "auto"."""
     if by == "auto":
         return "", "auto"
     if made_by["kernel"]:
@@ -324,7 +311,7 @@ def _by_features(sample: Objects, by: str, made_by: dict[str, Any]) -> tuple[str
 
 
 def curves(search: SimilaritySearch) -> list[str]:
-    """Return the recall by number of candidates, one line for each way to find them that was measured."""
+    """Return the recall by number of candidates, one line for each way to find them."""
     lines: dict[str, list[str]] = {}
     for one in getattr(search, "trials_", []):
         lines.setdefault(one["candidates"], []).append(f"{one['recall']:.2f} at {one['n_candidates']}")
@@ -332,10 +319,7 @@ def curves(search: SimilaritySearch) -> list[str]:
 
 
 def not_the_same(opened: SearchFolder, data: str, key: str) -> ValueError:
-    """Return an error: the folder already holds an index of other data, or with other options, than `data`.
-
-    `key` is the fingerprint of `data`.
-    """
+    """Return the error that the folder holds another index; `key` is the fingerprint of `data`."""
     meta, progress = opened.store.meta, opened.store.progress
     first, added = progress.get(meta.get("key", "")), progress.get(key)
     if meta and ((first and first["done"] != first["n"]) or not len(opened)):
@@ -358,7 +342,7 @@ def not_the_same(opened: SearchFolder, data: str, key: str) -> ValueError:
 
 
 def _unfinished(opened: SearchFolder, but: str = "") -> list[str]:
-    """Return the progress, as text, of each source that was added only in part, except one with fingerprint `but`."""
+    """Return the progress of each source that was added only in part, except one with fingerprint `but`."""
     sources = opened.store.progress.items()
     return [f"{of(s['done'], s['n'])} from {s['name']}" for key, s in sources if s["done"] != s["n"] and key != but]
 
@@ -395,14 +379,12 @@ def _measured_recall(
 
 
 def _rows_asked(n: int, seed: int) -> Any:
-    """Return the rows of the objects that are queries when the recall is measured."""
     return np.sort(np.random.default_rng(seed).permutation(n)[:_QUERIES])
 
 
 def _show_recall(
     search: SimilaritySearch, sample: Any, measured: dict[str, Any] | None, sort: str, seed: int, folder: Path
 ) -> None:
-    """Print the recall that `_measured_recall` returned; warn if it is low."""
     if measured is None:
         if search.rerank is not None and len(search) > 1:
             console().print(
@@ -430,7 +412,6 @@ def _show_recall(
 
 
 def _low(measured: dict[str, Any], only_bits: bool) -> str:
-    """Return what to do about a low recall."""
     low = f"the recall is below {_LITTLE}"
     if only_bits:
         return f"{low}; an index that was built with --rerank kernel finds more neighbours"
@@ -451,7 +432,6 @@ def recall_line(opened: SearchFolder) -> str:
 
 
 def note_recall(opened: SearchFolder, candidates: int) -> None:
-    """Warn that a search may miss neighbours, if the recall measured with `candidates` or more is low."""
     seen = opened.store.meta.get("recall")
     only_bits = opened.search.rerank is None
     if seen is not None and seen["recall"] < _LITTLE and (only_bits or candidates <= seen["candidates"]):
@@ -459,7 +439,6 @@ def note_recall(opened: SearchFolder, candidates: int) -> None:
 
 
 def _note_growth(function: Any, is_kernel: bool, objects: Any) -> None:
-    """Warn if kernel values grow with the size of objects, so that size would decide which objects are near."""
     if is_kernel and (own := diagonal(function, objects)).max() > _GROWS * own.min():
         spec = " ".join(repr(function).split())
         note(
@@ -521,7 +500,6 @@ def with_columns_of_index(opened: SearchFolder, data: str, table: dict[str, Any]
 
 
 def timed_neighbours(search: SimilaritySearch, read: Objects, k: int) -> tuple[Any, Any, float]:
-    """Return distances and ids of the k neighbours of each object in `read`, and the seconds without compilation."""
     with places_named(Held(read)):
         search.kneighbors(sm.objects.take(read.objects, [0]), k)  # compile first
         start = time.perf_counter()

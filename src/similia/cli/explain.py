@@ -48,8 +48,8 @@ def explain(
     """
     from similia.cli.encoders import load_model
     from similia.cli.inputs import check_kind, comparison_in, read_objects, with_columns_of
-    from similia.cli.outputs import check_output
-    from similia.cli.voice import console, result, voice, written
+    from similia.cli.outputs import check_output, print_written
+    from similia.cli.voice import result, voice
     from similia.explanations import explain as explained
     from similia.objects import take
     from similia.planning.forecasts import kind_of
@@ -59,8 +59,7 @@ def explain(
         raise ValueError(
             "give either --pair A B, to explain why two objects are similar, or --object A, to explain a prediction"
         )
-    if output is not None:
-        check_output(output, data, model)
+    check_output(output, data, model)
     names = _label_names(labels)
     if model.is_dir() and pair is None:
         raise ValueError(f"{model} is an index, which predicts nothing; --pair explains why two objects are similar")
@@ -73,7 +72,7 @@ def explain(
     if output is not None:
         page = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>similia</title>{found.to_html()}</html>\n"
         write_atomically(output, page.encode())
-        console(highlight=False).print(f"wrote {written(output)}")
+        print_written(output)
     elif not voice().json:
         if found.kind == "decision" and hasattr(fitted, "predict"):
             print(f"predicted: {fitted.predict(objects[0])[0]}")
@@ -93,7 +92,7 @@ def as_dict(explanation: Any) -> dict[str, Any]:
 
 
 def _number(which: str, read: Any) -> int:
-    """Return the index of the object that has the name or the position in the file `which`; raise if there is none."""
+    """Return the index of the object with the name or the position in the file `which`."""
     from similia.cli.outputs import positions_of
     from similia.core.text import did_you_mean
 

@@ -89,8 +89,7 @@ def export(
         )
     check_name(name)
     check_new([f"{name}.{'c' if to == 'c' else 'v'}"], output, overwrite)
-    if save is not None:
-        check_model(save, data, model)
+    check_model(save, data, model)
     fitted = sm.load(model)
     read, y = None, None
     facts: dict[str, Any] = {}

@@ -1,13 +1,8 @@
-"""``similia index`` builds and searches an index on disk; interrupted runs resume.
-
-Objects are added in chunks. Each chunk and the position after it in the file are committed together, so a run after a
-crash repeats only the chunks that were not committed.
-"""
+"""``similia index`` builds and searches an index on disk; interrupted runs resume."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,8 +15,10 @@ from similia.cli.options import (
     Folder,
     Kernel,
     Landmarks,
+    Page,
     Seed,
     Table,
+    Title,
     Workers,
     parse_one,
 )
@@ -222,11 +219,10 @@ def search(
     [bold]similia index search proteins.index queries.fasta -k 5[/bold]
     """
     from similia.cli import encoders
-    from similia.cli.outputs import check_output, write_csv
-    from similia.cli.voice import console, note, result, voice, written
+    from similia.cli.outputs import check_output, print_written, write_csv
+    from similia.cli.voice import note, result
 
-    if output is not None:
-        check_output(output, queries)
+    check_output(output, queries)
     opened, read = encoders.with_queries(folder, queries, table)
     loaded, called = opened.load_named(mmap=True)
     if k > len(loaded):
@@ -243,11 +239,9 @@ def search(
         for query, found, values in zip(read.names or range(len(ids)), ids.tolist(), distances.tolist(), strict=True)
         for rank, (i, value) in enumerate(zip(found, values, strict=True), start=1)
     ]
-    if output is not None or not voice().json:
-        lines = [{**row, "distance": f"{row['distance']:.6g}"}.values() for row in rows]
-        write_csv([list(rows[0]), *map(list, lines)], output)
+    write_csv(rows, "distance", output)
     if output is not None:
-        console(highlight=False).print(f"wrote {written(output)}: {len(rows)} neighbours")
+        print_written(output, f": {len(rows)} neighbours")
     each = 1000 * seconds / len(ids)
     result({"query_milliseconds": each, "objects": len(loaded), "neighbours": rows})
     note(f"{each:.2f} ms per query, for {len(ids)} queries among {len(loaded)} objects, without start-up")
@@ -258,12 +252,12 @@ def report(
     folder: Folder,
     queries: Data,
     table: Table,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
+    output: Page,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours whose recall is measured.")] = 10,
     most: Annotated[
         int, typer.Option("--most", min=1, help="Maximum number of queries; if there are more, a random sample.")
     ] = 200,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    title: Title = None,
     seed: Seed = 0,
 ) -> None:
     """Write a page about a search: recall and time for several numbers of candidates, and what queries find.

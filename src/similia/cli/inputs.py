@@ -1,7 +1,4 @@
-"""Read objects and labels from files, folders and named data sets, whole or in chunks, as models need them.
-
-A fitted model or a similarity says what it takes; data that do not suit it are refused.
-"""
+"""Read objects and labels from files, folders and named data sets, whole or in chunks, as models need them."""
 
 from __future__ import annotations
 
@@ -133,8 +130,8 @@ def _print_skipped(source: Any) -> None:
 
 
 def _named(name: str, reading: Reading) -> Objects:
-    if name not in sm.datasets.available():
-        known = sm.datasets.available()
+    known = sm.datasets.available()
+    if name not in known:
         beside = [str(path) for path in Path(name).parent.iterdir()] if Path(name).parent.is_dir() else []
         meant = did_you_mean(name, [*known, *beside])
         raise ValueError(
@@ -169,7 +166,6 @@ def columns_of(data: str, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def remember_columns(model: Any, data: str, table: dict[str, Any]) -> None:
-    """Store in a fitted model which columns of its training table held the objects, labels and names."""
     if columns := columns_of(data, table):
         named = table.get("names")
         model.table_columns_ = columns if named is None else columns | {"names": named}
@@ -208,17 +204,20 @@ def with_columns_of(
 
 # ---- the similarity by which a model compares objects
 def named_comparison(read: Objects, kernel: str | None, distance: str | None) -> Any:
-    """Return the kernel or distance of an option; or else print and return the default for the kind of objects."""
+    """Return the kernel or distance of an option, or else the default for the kind of objects, which is printed.
+
+    Raise if it cannot compare the objects.
+    """
     if (named := parse_one(kernel, distance)) is None:
         usual = NORMALIZED_KERNEL.get(read.kind) or DEFAULT_DISTANCE[read.kind]
         note(f"note: {read.called} are compared by {usual}; --kernel or --distance chooses another")
         named = parse_comparison(usual)
     print_note_on_case(read, named)
+    check_comparison(named, read, read.objects)
     return named
 
 
 def print_note_on_case(read: Objects, *compared: Any) -> None:
-    """Print a note if sequences are partly in capitals, partly in small letters, and are compared as written."""
     if text := note_on_case(read.objects, *compared):
         note(f"note: {called(read.source)}: {text}")
 
@@ -331,7 +330,6 @@ def _columns_for(wanted: str | None, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _place(i: int, read: Objects | Source) -> str:
-    """Return where object `i` is in its file: the line or position, and the name if it has one."""
     lines, names = getattr(read, "lines", None), getattr(read, "names", None)
     name = None if names is None else names[i]
     return place_of(i, lines, "object") + (f", {short(name)}" if isinstance(name, str) else "")  # else a row's number

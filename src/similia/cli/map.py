@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from similia.cli.options import Data, Distance, Kernel, Landmarks, Seed, Table, parse_one
+from similia.cli.options import Data, Distance, Kernel, Landmarks, Page, Seed, Table, Title, parse_one
 
 
 def map(
     data: Data,
     table: Table,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
+    output: Page,
     kernel: Kernel = None,
     distance: Distance = None,
     color: Annotated[
@@ -31,7 +31,7 @@ def map(
         Path | None,
         typer.Option(help="Also write the fitted map; in Python, similia.load(FILE).transform places new objects."),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    title: Title = None,
     seed: Seed = 0,
 ) -> None:
     """Write a map of a collection, with similar objects close together; the page has zoom, search and a lasso.
@@ -41,14 +41,7 @@ def map(
     [bold]similia map heartbeats.ts --distance 'DTW(window=0.1)' -o map.html[/bold]
     """
     import similia as sm
-    from similia.cli.inputs import (
-        as_compared,
-        check_comparison,
-        labels_for_page,
-        named_comparison,
-        placed_in,
-        read_objects,
-    )
+    from similia.cli.inputs import as_compared, labels_for_page, named_comparison, placed_in, read_objects
     from similia.cli.outputs import bars, check_model, check_page, print_written, size_of
     from similia.cli.voice import result
     from similia.report import write_map
@@ -56,14 +49,12 @@ def map(
     if color is not None and table.get("label") is not None:
         raise ValueError("--color and --label mean the same; drop one of them")
     check_page(output, data)
-    if save is not None:
-        check_model(save, data)
+    check_model(save, data)
     column = color or table.get("label")
     table = as_compared(data, parse_one(kernel, distance), table) | {"label": column}
     found = read_objects(data, labelled=column is not None, **table)
     labels = labels_for_page(found, column is not None)
     compared = named_comparison(found, kernel, distance)
-    check_comparison(compared, found, found.objects)
     placed = sm.SimilarityMap(compared, method, n_landmarks=landmarks, random_state=seed)
     with bars(), placed_in(found):
         points = placed.fit_transform(found.objects)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from similia.cli.options import Data, Distance, Kernel, Seed, Table
+from similia.cli.options import Data, Distance, Kernel, Seed, Table, parse_one
 
 
 def neighbours(
@@ -45,14 +45,7 @@ def neighbours(
     """
     import scipy.sparse as sp
 
-    from similia.cli.inputs import (
-        as_compared,
-        check_comparison,
-        named_comparison,
-        placed_in,
-        read_objects,
-    )
-    from similia.cli.options import parse_one
+    from similia.cli.inputs import as_compared, named_comparison, placed_in, read_objects
     from similia.cli.outputs import bars, check_output, print_written, size_of
     from similia.cli.voice import result
     from similia.search import knn_graph
@@ -64,7 +57,6 @@ def neighbours(
     table = as_compared(data, parse_one(kernel, distance), table)
     read = read_objects(data, labelled=False, **table)
     compared = named_comparison(read, kernel, distance)
-    check_comparison(compared, read, read.objects)
     with bars(), placed_in(read):
         graph, recall = knn_graph(
             read.objects, compared, n_neighbors, method=method, symmetric=symmetric, random_state=seed,
@@ -75,6 +67,4 @@ def neighbours(
     size, n = output.stat().st_size, graph.shape[0]
     told = {"output": output, "bytes": size, "objects": n, "neighbours": n_neighbors, "distances": graph.nnz}
     result(told | {"recall": round(recall, 4), "compared_by": str(compared)})
-    print_written(
-        output, f" ({size_of(size)}): {n_neighbors} neighbours of each of {n} objects; recall {recall:.3f}", None
-    )
+    print_written(output, f" ({size_of(size)}): {n_neighbors} neighbours of each of {n} objects; recall {recall:.3f}")

@@ -34,7 +34,6 @@ def _classes_of(room: str) -> Callable[[str], list[str]]:
 
 
 def _data(incomplete: str) -> list[str]:
-    """Return the names of data sets and the paths of files that begin with `incomplete`."""
     from similia.datasets import available
 
     folder, start = Path(incomplete).parent, Path(incomplete).name if not incomplete.endswith("/") else ""
@@ -45,7 +44,6 @@ def _data(incomplete: str) -> list[str]:
 
 
 def scorers(incomplete: str) -> list[str]:
-    """Return the names of scikit-learn's scorers that begin with `incomplete`."""
     from sklearn.metrics import get_scorer_names
 
     return [name for name in get_scorer_names() if name.startswith(incomplete)]
@@ -83,7 +81,6 @@ Table = dict[str, Any]  # a command with a parameter of this type gets all optio
 def _option(
     kind: Any, default: Any, help: str, *flags: str, metavar: str | None = None, panel: str | None = "How data are read"
 ) -> tuple[Any, Any]:
-    """Return the annotation and the default value of a command-line option."""
     return Annotated[kind, typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=panel)], default
 
 
@@ -164,6 +161,8 @@ def _list_beside(arguments: dict[str, Any]) -> Path | None:
 
 
 Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
+Page = Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")]
+Title = Annotated[str | None, typer.Option(help="Title of the page.")]
 CsvOut = Annotated[
     Path | None, typer.Option("--output", "-o", help="CSV file to write. Default: print to the terminal.")
 ]
@@ -219,10 +218,15 @@ def parse_workers(cluster: str | None, scheduler: str | None) -> Any:
     return int(found[1]) if found[1] else n_threads()
 
 
+def first_given(options: dict[str, Any]) -> str:
+    """Return the name of the first option that is not None, or "" if all are."""
+    return next((name for name, value in options.items() if value is not None), "")
+
+
 # ---- kernels and distances, parsed from text
 @dataclass(frozen=True)
 class _Room:
-    """A package whose classes an option can name, except `bases`; error messages use `noun` and `example`."""
+    """A package whose classes an option can name, except `bases`."""
 
     noun: str
     package: ModuleType
@@ -273,7 +277,6 @@ def parse_one(kernel: str | None, distance: str | None) -> Any:
 
 
 def check_bits(bits: int) -> int:
-    """Return the value of --bits; raise if it is not a positive multiple of 8."""
     if bits < 8 or bits % 8:
         raise ValueError(f"--bits must be a multiple of 8 and at least 8, got {bits}")
     return bits
@@ -281,8 +284,6 @@ def check_bits(bits: int) -> int:
 
 @dataclass(frozen=True)
 class _Parser:
-    """Builds the kernel or distance that `text` describes, from its syntax tree."""
-
     text: str
     rooms: tuple[_Room, ...]
 
@@ -330,7 +331,6 @@ class _Parser:
             raise ValueError(f"{short(self.text, 60)}: {problem}{meant}; {name.id} takes {known}") from None
 
     def _check_other_room(self, name: str, rooms: tuple[_Room, ...]) -> None:
-        """Raise if `name` is the name of a distance but a kernel is expected, or the reverse."""
         other = next((room for room in (_KERNELS, _DISTANCES) if room not in rooms and name in room.names), None)
         if other is not None:
             own = rooms[0].noun
@@ -340,7 +340,6 @@ class _Parser:
             )
 
     def _value(self, node: ast.expr) -> Any:
-        """Return the kernel, distance, list, tuple or literal that a syntax node describes."""
         if isinstance(node, ast.Call):
             return self._build(node, (_KERNELS, _DISTANCES))
         if isinstance(node, ast.List | ast.Tuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from similia.cli.options import Data, Distance, Kernel, Table
+from similia.cli.options import Data, Distance, Kernel, Table, first_given, parse_one
 
 if TYPE_CHECKING:
     from similia.learn import OutlierDetector
@@ -87,13 +87,11 @@ def outliers(
         remember_columns,
         with_columns_of,
     )
-    from similia.cli.options import parse_one
-    from similia.cli.outputs import bars, check_id, check_model, check_table, name_column, print_written, write_table
+    from similia.cli.outputs import bars, check_id, check_model, check_table, name_column, print_written, write_blocks
     from similia.cli.voice import note, result
 
     check_table(output, data, train, model)
-    if save is not None:
-        check_model(save, data, train, model)
+    check_model(save, data, train, model)
     options: dict[str, Any] = {
         "--train": train, "--kernel": kernel, "--distance": distance, "--method": method, "-k": n_neighbors,
         "--landmarks": landmarks, "--contamination": contamination, "--save": save, "--seed": seed,
@@ -117,7 +115,7 @@ def outliers(
         remember_columns(detector, train or data, table)
     column = name_column(table, read.named)
     rows = _judged(detector, read, column, new=train is not None or model is not None)
-    write_table(rows, output)
+    write_blocks([rows], output)
     if save is not None:
         sm.save(detector, save)
     n, n_outliers = len(rows["row"]), int(rows["outlier"].sum())
@@ -135,16 +133,15 @@ def outliers(
             f"note: {ties} objects share the largest strangeness, so they cannot be told apart; a kernel that finds "
             "nothing in common between most objects says little: choose another --kernel, or a --distance"
         )
-    print_written(output, about + shown, None)
+    print_written(output, about + shown)
 
 
 def _saved(model: Path, options: dict[str, Any]) -> OutlierDetector:
     """Return the detector in a file; raise if it is another model, or if an option would make a new detector."""
     import similia as sm
 
-    for name, value in options.items():
-        if value is not None:
-            raise ValueError(f"{name} is for fitting a detector, and {model} is fitted; drop {name} or --model")
+    if name := first_given(options):
+        raise ValueError(f"{name} is for fitting a detector, and {model} is fitted; drop {name} or --model")
     detector = sm.load(model)
     if not isinstance(detector, sm.OutlierDetector) or not detector.novelty:
         kind = type(detector).__name__
@@ -158,7 +155,7 @@ def _saved(model: Path, options: dict[str, Any]) -> OutlierDetector:
 def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
     """Return the detector that the options ask for; raise if they contradict each other."""
     import similia as sm
-    from similia.cli.inputs import check_comparison, named_comparison
+    from similia.cli.inputs import named_comparison
     from similia.cli.voice import note
     from similia.core.text import counted
     from similia.objects import n_objects
@@ -173,7 +170,6 @@ def _unfitted(ordinary: Objects, options: dict[str, Any]) -> OutlierDetector:
         raise ValueError(
             f"--method reconstruction needs a kernel, and {compared} is a distance; give a --kernel, or drop --method"
         )
-    check_comparison(compared, ordinary, ordinary.objects)
     if getattr(compared, "normalize", None) is False:
         name = type(compared).__name__
         note(f"note: {name} is not normalised, so large objects count as strange; {name}(normalize=True) ignores size")
@@ -194,7 +190,7 @@ def _of_train(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judged(detector: OutlierDetector, read: Objects, column: str | None, new: bool) -> dict[str, Any]:
-    """Return the table of the objects: rows, names, ranks, strangeness, verdicts, and p-values of `new` objects."""
+    """Return the table of the objects, with p-values if they are `new`."""
     import numpy as np
 
     from similia.cli.inputs import placed_in
@@ -214,7 +210,6 @@ def _judged(detector: OutlierDetector, read: Objects, column: str | None, new: b
 
 
 def _strangest(rows: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of the strangest objects, the strangest first."""
     import numpy as np
 
     first = np.argsort(rows["rank"])[:_SHOWN].tolist()

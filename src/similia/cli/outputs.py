@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from similia.storage.models import written_by
 _DATA = TABLES | ROWS | LINES | FASTA | FASTQ | {".npz", ".ts", ".zip"}
 
 
-def check_output(output: Path, *inputs: str | Path | None) -> None:
+def check_output(output: Path | None, *inputs: str | Path | None) -> None:
     """Raise early if `output` is a folder or one of the inputs, or if its own folder does not exist."""
+    if output is None:
+        return
     if not output.parent.is_dir():
         raise ValueError(f"the folder {output.parent} does not exist; make it first")
     if output.is_dir():
@@ -35,26 +37,26 @@ def check_output(output: Path, *inputs: str | Path | None) -> None:
             raise ValueError(f"{output} is an input of this command and would be overwritten; name another output")
 
 
-def check_model(output: Path, *inputs: str | Path | None) -> None:
+def check_model(output: Path | None, *inputs: str | Path | None) -> None:
     """Raise as `check_output` does, or if `output` is a file of data, by its ending, that a model would replace."""
     check_output(output, *inputs)
-    if output.is_file() and ending_of(output) in _DATA:
+    if output is not None and output.is_file() and ending_of(output) in _DATA:
         with output.open("rb") as file:
             if written_by(file) is None:
                 raise ValueError(f"{output} is a file of data, which the model would replace; name another output")
 
 
-def check_table(output: Path, *inputs: str | Path | None) -> None:
+def check_table(output: Path | None, *inputs: str | Path | None) -> None:
     """Raise as `check_output` does, or if `output` ends neither in .csv nor in .parquet."""
     check_output(output, *inputs)
-    if output.suffix.lower() not in (".csv", ".parquet"):
+    if output is not None and output.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"tables are written as CSV or Parquet; give {output} the ending .csv or .parquet")
 
 
-def check_page(output: Path, *inputs: str | Path | None) -> None:
+def check_page(output: Path | None, *inputs: str | Path | None) -> None:
     """Raise as `check_output` does, or if `output` ends neither in .html nor in .htm."""
     check_output(output, *inputs)
-    if output.suffix.lower() not in (".html", ".htm"):
+    if output is not None and output.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"the output is an HTML page; end {output} in .html")
 
 
@@ -85,10 +87,7 @@ def positions_of(found: Objects | Chunk) -> npt.NDArray[np.int64]:
 
 @contextmanager
 def stoppable(done: Callable[[], int] | None = None, n: int | None = None) -> Iterator[None]:
-    """If Ctrl-C stops the block, print how to resume and, with `done`, how many objects are done.
-
-    Typer then ends with exit code 130.
-    """
+    """If Ctrl-C stops the block, print how to resume and, with `done`, how many objects are done."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -115,40 +114,36 @@ class Spoken(Progress):
         note(f"warning: {text}")
 
 
-def print_written(output: Path, about: str, page: Path | None) -> None:
-    """Print what was written to `output`, and which page, if any, is to be opened in a browser."""
+def print_written(output: Path, about: str = "", page: Path | None = None) -> None:
     opened = "" if page is None else f"; open {'it' if page == output else page} in a browser"
     console(highlight=False).print(f"wrote {written(output)}{about}{opened}")
 
 
 def bars() -> Any:
-    """Return a context that shows progress bars on a terminal or with --verbose, but not with --quiet."""
     how = voice()
     return config(progress=not how.quiet and (how.verbose or sys.stderr.isatty()))
 
 
 def meters() -> Any:
-    """Return a context that shows the progress of a stream, on a terminal or in a log, but not with --quiet."""
     return config(progress=not voice().quiet)
 
 
-def write_csv(rows: Iterable[Sequence[Any]], output: Path | None) -> None:
-    """Write rows as CSV to a file, completely or not at all; if `output` is None, write to the terminal."""
+def write_csv(rows: list[dict[str, Any]], column: str, output: Path | None) -> None:
+    """Write rows as CSV, the numbers of `column` with six digits: to a file or, without --json, to the terminal."""
+    if output is None and voice().json:
+        return
+    rows = [{**row, column: f"{row[column]:.6g}"} for row in rows]
+    cells = [list(rows[0]), *(list(row.values()) for row in rows)]
     if output is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+        csv.writer(sys.stdout, lineterminator="\n").writerows(cells)
         return
     lines = io.StringIO(newline="")
-    csv.writer(lines).writerows(rows)
+    csv.writer(lines).writerows(cells)
     write_atomically(output, lines.getvalue().encode())
 
 
-def write_table(columns: dict[str, Any], path: Path) -> None:
-    """Write columns of equal length as CSV or Parquet, as the ending of `path` says; completely or not at all."""
-    write_blocks([columns], path)
-
-
 def write_blocks(blocks: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write a table as `write_table` does; there is at least one block, and each holds some of the rows."""
+    """Write a table as CSV or Parquet, completely or not at all; `blocks`, at least one, hold columns of some rows."""
     with replacing(path) as file:
         if path.suffix.lower() == ".csv":
             text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)

@@ -134,7 +134,7 @@ def _print(made: Any) -> None:
 
 
 def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    """Format a value with at least two digits, in the largest of the units (`TIMES` or `SIZES`) that it reaches."""
+    """Format a value in the largest of the units (`TIMES` or `SIZES`) that it reaches."""
     size, unit = next(((size, unit) for size, unit in units if value >= size), units[-1])
     value = value / size
     return f"{value:.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"

@@ -65,8 +65,8 @@ def predict(
     if len(excluding := [option for option, is_given in given.items() if is_given]) > 1:
         raise ValueError(f"{' and '.join(excluding)} exclude each other; write each to a file of its own")
     form_name = "jsonl" if voice().json else "csv"
+    check_output(output, data, model)
     if output is not None:
-        check_output(output, data, model)
         form_name = form_of(output)
     fitted = sm.load(model)
     if not hasattr(fitted, "predict"):

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from similia.cli.options import Data, Model, Seed, Table
+from similia.cli.options import Data, Model, Page, Seed, Table, Title
 
 
 def report(
     model: Model,
     data: Data,
     table: Table,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page to write.")],
+    output: Page,
     unseen: Annotated[
         bool,
         typer.Option(
@@ -25,7 +25,7 @@ def report(
     objects: Annotated[
         int, typer.Option(min=10, help="Maximum number of objects; if there are more, a random sample.")
     ] = 5000,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    title: Title = None,
     seed: Seed = 0,
 ) -> None:
     """Write a page about a model and data: accuracy, errors, a map of the objects, why they are similar, the cost.
@@ -75,7 +75,7 @@ def report(
 
 
 def said(scores: dict[str, Any]) -> str:
-    """Return the scores of a report as a line for the terminal; of a conformal model, with a second line."""
+    """Return the scores of a report as text for the terminal."""
     low, high = scores["interval"]
     how = ", cross-validated" if scores["folds"] else ""
     if "coverage" in scores:

@@ -39,14 +39,13 @@ def suggest(
 
     import similia as sm
     from similia.cli.inputs import check_kind, placed_in, read_objects, with_columns_of
-    from similia.cli.outputs import bars, check_id, check_output, keys_of, name_column, write_csv
-    from similia.cli.voice import console, note, result, voice
+    from similia.cli.outputs import bars, check_id, check_output, keys_of, name_column, print_written, write_csv
+    from similia.cli.voice import note, result
     from similia.objects import StringBatch, n_objects, take
     from similia.objects.sequences import item
     from similia.similarity import as_objects
 
-    if output is not None:
-        check_output(output, data, model)
+    check_output(output, data, model)
     check_id(table, "rank", "object", "predicted", "std")
     fitted = sm.load(model)
     if not hasattr(fitted, "suggest"):
@@ -76,16 +75,13 @@ def suggest(
         | {"predicted": mean, "std": std}
         for rank, (i, mean, std) in enumerate(zip(chosen.tolist(), means.tolist(), stds.tolist(), strict=True), start=1)
     ]
-    if output is not None or not voice().json:
-        lines = [{**row, "std": f"{row['std']:.6g}"}.values() for row in rows]
-        write_csv([list(rows[0]), *map(list, lines)], output)
+    write_csv(rows, "std", output)
     if output is not None:
-        console(highlight=False).print(f"wrote {output}: {n} of {len(pool)} {read.called} to measure")
+        print_written(output, f": {n} of {len(pool)} {read.called} to measure")
     result({"pool": len(pool), "method": method, "suggestions": rows})
 
 
 def _measured(objects: Any, kept: Any) -> Any:
-    """Return a mask of the objects that equal one that a model keeps."""
     import numpy as np
 
     from similia.objects import n_objects

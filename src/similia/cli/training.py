@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names, r2_sco
 
 import similia as sm
 from similia.cli.inputs import DEFAULT_DISTANCE, DEFAULT_KERNEL, Objects, check_comparison, print_note_on_case
-from similia.cli.options import check_bits, parse_comparison, parse_distance, parse_kernel, parse_one
+from similia.cli.options import check_bits, first_given, parse_comparison, parse_distance, parse_kernel, parse_one
 from similia.cli.outputs import meters
 from similia.cli.voice import console, note
 from similia.core.config import n_threads
@@ -237,20 +237,17 @@ def recipe_of(
 ) -> Recipe:
     """Return the recipe that the options ask for, or raise if they contradict each other."""
     if learner is not None:
-        for option, value in (("--distance", distance), ("--bits", bits), ("--directions", directions)):
-            if value is not None:
-                raise ValueError(f"--learner {learner[:40]} learns from a kernel, without bits; drop {option}")
+        if option := first_given({"--distance": distance, "--bits": bits, "--directions": directions}):
+            raise ValueError(f"--learner {learner[:40]} learns from a kernel, without bits; drop {option}")
         return _process_of(part, kernel, landmarks, learner)
     n, kind, seed = n_objects(part.read.objects), part.read.kind, part.seed
     if distance or (not kernel and kind not in DEFAULT_KERNEL):
         spec = distance or DEFAULT_DISTANCE[kind]
         compared = parse_distance(spec)
-        for option, value in (("--bits", bits), ("--landmarks", landmarks), ("--directions", directions)):
-            if value is not None:
-                raise ValueError(
-                    f"{option} is for models from a kernel, not from the distance {spec}; drop {option}, or give a "
-                    "--kernel"
-                )
+        if option := first_given({"--bits": bits, "--landmarks": landmarks, "--directions": directions}):
+            raise ValueError(
+                f"{option} is for models from a kernel, not from the distance {spec}; drop {option}, or give a --kernel"
+            )
         folds = 5 if n < _FEWER_FOLDS else 3
         task: Any = part.task
         d2ke = sm.recipes.d2ke(compared, gamma="tune", C="tune", random_state=seed, task=task, cv=folds)
@@ -263,16 +260,14 @@ def recipe_of(
     if part.task == "classification":
         nyshd = sm.recipes.nyshd(compared, n_landmarks=landmarks or "auto", n_bits=n_bits, random_state=seed)
         return Recipe(nyshd.set_params(projection__method=directions or _DIRECTIONS[0]), compared, f"kernel {spec}")
-    for option, value in (("--bits", bits), ("--directions", directions)):
-        if value is not None:
-            raise ValueError(f"{option} is for classes, and the labels are numbers to predict; drop {option}")
+    if option := first_given({"--bits": bits, "--directions": directions}):
+        raise ValueError(f"{option} is for classes, and the labels are numbers to predict; drop {option}")
     features = sm.Nystroem(compared, n_components=landmarks or "auto", random_state=seed)
     ridge = RidgeCV(alphas=np.logspace(-4, 4, 17))
     return Recipe(Pipeline([("nystroem", features), ("learner", ridge)]), compared, f"kernel {spec}")
 
 
 def _process_of(part: Part, kernel: str | None, landmarks: int | None, learner: str) -> Recipe:
-    """Return the recipe of a Gaussian process for classes or numbers."""
     if learner != _PROCESS:
         raise ValueError(f"--learner must be {_PROCESS}, got {learner[:40]!r}{did_you_mean(learner, [_PROCESS])}")
     compared = None if kernel is None else parse_kernel(kernel)
@@ -324,12 +319,11 @@ def check_options(
 
     The options in `choosing` must be None unless `chooses`, that is, unless similia chooses the pipeline.
     """
-    for option, value in choosing.items():
-        if value is not None and not chooses:
-            raise ValueError(
-                f"{option} is for the choice among pipelines; drop it, or drop --kernel, --distance, --bits, "
-                "--landmarks, --directions and --learner"
-            )
+    if not chooses and (option := first_given(choosing)):
+        raise ValueError(
+            f"{option} is for the choice among pipelines; drop it, or drop --kernel, --distance, --bits, "
+            "--landmarks, --directions and --learner"
+        )
     if not 0 <= test < 1:
         raise ValueError(f"--test must be at least 0 and below 1, got {test}")
     if scoring is not None and scoring not in get_scorer_names():
@@ -340,7 +334,6 @@ def check_options(
 
 
 def check_conformal(conformal: bool, cross: bool, by_class: bool, test: float, task: str | None = None) -> None:
-    """Raise if the options of calibration contradict each other or, once it is decided, the task."""
     if (cross or by_class) and not conformal:
         option = "--cross" if cross else "--by-class"
         raise ValueError(f"{option} says how --conformal calibrates the model; add --conformal, or drop {option}")
@@ -394,7 +387,6 @@ def targets_of(read: Objects, task: str, scoring: str | None, label: str | None 
 
 
 def _check_decimal(read: Objects, y: npt.NDArray) -> None:
-    """Raise if labels are numbers with a decimal comma that were read as text."""
     cells = [label for label in y.tolist() if isinstance(label, str)]
     if len(cells) == len(y) and any("," in cell for cell in cells) and looks_numeric(cells, ","):
         raise ValueError(
@@ -459,7 +451,6 @@ def _doubts(classes: list[Any]) -> list[str]:
 
 
 def check_suits(name: str | None, task: str, y: npt.NDArray) -> None:
-    """Raise if a trial shows that the scorer called `name` does not suit the task or these targets."""
     if name is None:
         return
     scorer = get_scorer(name)
@@ -500,7 +491,6 @@ def scores_of(
 
 
 def _score_table(classes: npt.NDArray, counts: npt.NDArray, recalls: npt.NDArray, scores: dict[str, Any]) -> Table:
-    """Return a table: the recall of each class, the model's accuracy, and the accuracy of a constant prediction."""
     table = Table("class", "held out", "recall", title="held-out objects", title_justify="left")
     for value, count, recall in zip(classes, counts, recalls, strict=True):
         table.add_row(str(value), str(count), f"{recall:.1%}".replace("%", " %"))

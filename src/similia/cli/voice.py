@@ -49,7 +49,7 @@ _TS_WORDS = ("@problemname", "@timestamps", "@missing", "@univariate", "@dimensi
 class Voice:
     """Output options; `piped` tells whether the command writes its data to standard output.
 
-    `stdin` holds the paths of temporary copies of standard input; messages say "standard input" instead of these paths.
+    `stdin` holds the paths of temporary copies of standard input.
     """
 
     json: bool = False
@@ -71,7 +71,6 @@ def voice() -> Voice:
 
 @contextmanager
 def speaking(**how: Any) -> Iterator[None]:
-    """Use the output options ``Voice(**how)`` in the block."""
     token = _voice.set(Voice(**how))
     try:
         yield
@@ -93,7 +92,6 @@ class _Compiling(logging.Handler):
 
 @contextmanager
 def _compiling_told() -> Iterator[None]:
-    """On a terminal, say that loops are compiled, which happens at their first use."""
     if not sys.stderr.isatty():
         yield
         return
@@ -278,7 +276,6 @@ def _state(path: Path | None) -> tuple[int, int] | None:
 
 
 def _check_outputs(arguments: dict[str, Any]) -> None:
-    """Raise if two outputs of a command are the same file."""
     named = [*map(arguments.get, _OUTPUTS), arguments.get("table", {}).get("skipped")]
     files: set[Path] = set()
     for path in named:

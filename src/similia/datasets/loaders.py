@@ -2,8 +2,7 @@
 
 ``data/registry.toml`` lists addresses, checksums and expected contents. Checksums are those of the files inside an
 archive, so a re-packed archive passes. The class sizes of every data set are also checked, and of graphs the numbers of
-nodes and arcs (directed edges). Files whose published bytes are unknown (the edges of DD, all of REDDIT-BINARY) have no
-checksum, so only these counts are checked.
+nodes and arcs (directed edges).
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class Entry:
     file: str | None = None  # name of the file without ending, if it is not the name of the set
 
     def files(self, name: str) -> list[str]:
-        """Return the path of the file of the set `name` below a folder of ``SIMILIA_DATA``."""
         return [f"{self.kind}/{self.file or name}{'.zip' if self.kind == 'graphs' else '.tsv.gz'}"]
 
 
@@ -71,14 +69,13 @@ class Archive:
     n_train: int | None = None  # strings in two files: number of those for training
 
     def files(self, name: str) -> list[str]:
-        """Return the paths of the files of the set `name` below a folder of ``SIMILIA_DATA``."""
         text = self.kind in ("strings", "molecules")
         endings = (".train.tsv.gz", ".test.tsv.gz") if self.n_train else (".tsv.gz" if text else ".npz",)
         return [f"{self.folder or self.kind}/{self.file or name}{ending}" for ending in endings]
 
 
 def _entry(table: dict[str, Any]) -> Entry:
-    """Convert a table of the TOML file to an `Entry`; labels of graphs become integers, which TOML keys cannot be."""
+    """Return an `Entry` of the TOML file; labels of graphs become integers, which TOML keys cannot be."""
     if table["kind"] == "graphs":
         table["classes"] = {int(label): n for label, n in table["classes"].items()}
     return Entry(**table)
@@ -407,7 +404,6 @@ def _split_of(name: str, found: Any) -> npt.NDArray:
 
 
 def _part(name: str, found: Any, part: int) -> Any:
-    """Return a Bunch with the objects of the training part (0) or test part (1) only."""
     from similia.objects import take
 
     split = _split_of(name, found)
@@ -432,7 +428,6 @@ def _from_folder(name: str, archive: Archive) -> Any:
 
 
 def _load_texts(paths: list[Path], archive: Archive) -> dict[str, Any]:
-    """Return ``data``, ``target`` and, of two files, ``split``; raise ValueError for unexpected contents."""
     parts = []
     for path in paths:
         try:
@@ -454,13 +449,7 @@ def _load_texts(paths: list[Path], archive: Archive) -> dict[str, Any]:
 
 
 def data_file(*names: str) -> Path | None:
-    """Return the path of a file below the folders of ``SIMILIA_DATA``, or None if none of `names` is there.
-
-    Parameters
-    ----------
-    *names : str
-        Paths below a folder, in order of preference.
-    """
+    """Return the path of the first of `names` below the folders of ``SIMILIA_DATA``, or None if none is there."""
     folders = [folder for folder in os.environ.get("SIMILIA_DATA", "").split(os.pathsep) if folder]
     paths = (Path(folder, name) for name in names for folder in folders)
     return next((path for path in paths if path.exists()), None)
@@ -499,7 +488,7 @@ def download(name: str, entry: Entry, cache: str | os.PathLike[str] | None, base
 
 
 class _Downloader:
-    """Downloader for pooch that checks the file; if the check raises, pooch deletes the file and retries."""
+    """Check a file after its download; if the check raises, pooch deletes the file and retries."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -520,7 +509,6 @@ class _Downloader:
 
 
 def _save(response: Any, path: Path) -> None:
-    """Write the body of a response to a file, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -613,7 +601,6 @@ def parse_tsv(text: str, name: str) -> tuple[npt.NDArray[np.str_], list[str]]:
 
 
 def bunch(data: Any, target: npt.NDArray[Any], description: str, kind: str, **columns: Any) -> Any:
-    """Return a Bunch with the arguments and, unless targets are floats, the names of the classes."""
     from sklearn.utils import Bunch
 
     if target.dtype.kind != "f":  # classes
@@ -622,10 +609,7 @@ def bunch(data: Any, target: npt.NDArray[Any], description: str, kind: str, **co
 
 
 def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
-    """Return a dict of ``data``, ``target`` and other columns of a file; raise ValueError for unexpected contents.
-
-    Points stored as bytes (SIFT descriptors) become float32. In a column ``split``, 0 means training and 1 test.
-    """
+    """Return ``data``, ``target`` and other columns of a file; points stored as bytes become float32."""
     from similia.objects import SeriesBatch, SetBatch
 
     try:
@@ -654,7 +638,6 @@ def load_archive(path: Path, archive: Archive) -> dict[str, Any]:
 
 
 def check_contents(path: Path, archive: Archive, target: npt.NDArray, n_values: int) -> None:
-    """Raise unless a file holds the expected numbers of objects, distinct targets and values."""
     found = (len(target), len(np.unique(target)), n_values)
     if found != (archive.n, archive.n_classes, archive.n_values):
         raise BadFile(
@@ -665,7 +648,6 @@ def check_contents(path: Path, archive: Archive, target: npt.NDArray, n_values: 
 
 
 def load_folds(path: Path, variant: str, n: int) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return (training and validation, test) indices of each fold of `n` objects in a JSON file."""
     try:
         folds = json.loads(path.read_text(encoding="utf-8"))["variants"][variant]["folds"]
         pairs = [(np.sort(fold["train"] + fold["validation"]), np.sort(fold["test"])) for fold in folds]

@@ -1,8 +1,4 @@
-"""Compiled loops that draw and count graphlets, each stored as an integer code (see `similia.objects.graphlets`).
-
-A step of a random walk loads one word (first arc and degree of the node), multiplies once and loads the neighbour.
-Whether the walk returns to its start, and whether the node is new, is computed without branches.
-"""
+"""Compiled loops that draw and count graphlets, each stored as an integer code (see `similia.objects.graphlets`)."""
 
 from __future__ import annotations
 
@@ -70,7 +66,6 @@ def _merge(v, targets, shift, sources, out, end):  # type: ignore[no-untyped-def
 
 @njit()
 def component_sizes(offsets, indptr, neighbours):  # type: ignore[no-untyped-def]
-    """Return, for each node, the number of nodes in its connected component."""
     sizes, queue = np.zeros(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
     for g in range(len(offsets) - 1):
         for source in range(offsets[g], offsets[g + 1]):
@@ -122,7 +117,7 @@ def _code(visited, size, matrix, indptr, neighbours):  # type: ignore[no-untyped
     code, pair = np.uint64(0), np.uint64(0)
     for j in range(1, size):
         v = visited[j]
-        if matrix.shape[1]:  # outside the loop, which makes it three times as fast
+        if matrix.shape[1]:  # outside the loop, which is faster
             row = matrix[v]
             for i in range(j):
                 u = visited[i]
@@ -164,8 +159,7 @@ def draw_walks(first, last, size, flyback, offsets, indptr, neighbours, sizes, s
 
     `codes` has shape (n_graphs, n_samples); graphlet number g * n_samples + s has the code ``codes[g, s]``. `flyback`
     is the probability of a return to the start of the walk, times 2**32. The start is one of the nodes
-    ``starts[start_offsets[g]:start_offsets[g + 1]]``. A walk that has seen all ``sizes[start]`` nodes of its component
-    restarts at an unvisited node. `keys` (from `graph_keys`) seed the random numbers.
+    ``starts[start_offsets[g]:start_offsets[g + 1]]``. `sizes` are from `component_sizes`, `keys` from `graph_keys`.
     """
     n_samples = codes.shape[1]
     while first < last:
@@ -201,10 +195,7 @@ def draw_uniform(first, last, size, offsets, indptr, neighbours, keys, codes):  
 
 @njit()
 def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyped-def]
-    """Draw graphlets `first` to `last` - 1 of one graph: distinct nodes, chosen uniformly.
-
-    Nodes are drawn and the code is built in the same loop, which is twice as fast as two loops.
-    """
+    """Draw graphlets `first` to `last` - 1 of one graph: distinct nodes, chosen uniformly."""
     n = np.uint64(len(matrix))
     last_seen_by, visited = np.full(len(matrix), -1, dtype=np.int64), np.empty(size, dtype=np.int64)
     for sample in range(first, last):
@@ -229,7 +220,7 @@ def _draw_nodes(first, last, size, matrix, key, codes):  # type: ignore[no-untyp
 def _walk(first, last, size, flyback, indptr, neighbours, sizes, starts, key, codes):  # type: ignore[no-untyped-def]
     n = len(sizes)
     matrix = bit_matrix(n, indptr, neighbours)
-    packed = np.empty(n, dtype=np.uint64)
+    packed = np.empty(n, dtype=np.uint64)  # first arc and degree of each node
     for v in range(n):
         packed[v] = np.uint64(indptr[v]) << _32 | np.uint64(indptr[v + 1] - indptr[v])
     last_seen_by, visited = np.full(n, -1, dtype=np.int64), np.empty(size, dtype=np.int64)
@@ -270,11 +261,10 @@ def _walk(first, last, size, flyback, indptr, neighbours, sizes, starts, key, co
 def _leap(node, seen, flyback, matrix, indptr, neighbours, state):  # type: ignore[no-untyped-def]
     """Return (next new node, new random state) of a walk that is at `node` and has visited `seen` (its start first).
 
-    The new node is drawn from its exact distribution, so walks that rarely meet new nodes (a high flyback, a long path)
-    do not take long. Visited nodes other than `node` are eliminated in turn: a step to an eliminated node is replaced
-    by the steps that leave the eliminated node. ``leave[i, j]`` is the probability that a walk at i next leaves the
-    visited nodes from j. Only positive numbers are added (Grassmann, Taksar & Heyman, 1985), so small probabilities
-    have the same relative precision as large ones.
+    The new node is drawn from its exact distribution. Visited nodes other than `node` are eliminated in turn: a step to
+    an eliminated node is replaced by the steps that leave it. ``leave[i, j]`` is the probability that a walk at i next
+    leaves the visited nodes from j. Only positive numbers are added (Grassmann, Taksar & Heyman, 1985), so small
+    probabilities are as precise as large ones.
     """
     m, fly = len(seen), np.float64(flyback) / 2.0**32
     move, leave = np.zeros((m, m)), np.zeros((m, m))
@@ -450,7 +440,6 @@ def _add(code, times, table, counts):  # type: ignore[no-untyped-def]
 
 @njit()
 def _grown(table, counts):  # type: ignore[no-untyped-def]
-    """Return a copy of a hash table (codes, counts) with four times as many slots."""
     new_table, new_counts = np.zeros(4 * len(table), dtype=np.uint64), np.zeros(4 * len(table), dtype=np.int64)
     for slot in range(len(table)):
         if counts[slot]:

@@ -206,11 +206,9 @@ class GraphBatch(Batch):
 
 
 def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], **naming: str) -> dict[str, Any]:
-    """Concatenate the labels, attributes and weights (`sides`) of several collections of graphs, column by column.
+    """Do as `GraphBatch.concatenate` for the labels, attributes and weights (`sides`) of several collections.
 
-    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs. A collection without nodes may lack node columns, and one
-    without arcs may lack edge columns. Missing weights are 1. `naming` holds arguments of `BadValue` that name a
-    collection in errors.
+    Collection i has ``nodes[i]`` nodes and ``arcs[i]`` arcs; `naming` names it in errors, as arguments of `BadValue`.
     """
     return {
         name: _joined_column(name, [side[name] for side in sides], nodes if name.startswith("node") else arcs, naming)
@@ -219,7 +217,6 @@ def joined_side(sides: list[dict[str, Any]], nodes: list[int], arcs: list[int], 
 
 
 def _joined_column(name: str, columns: list[Any], sizes: list[int], naming: dict[str, Any]) -> Any:
-    """Return one concatenated column, or None if no collection has it; raise if only some collections have it."""
     having = [i for i, column in enumerate(columns) if column is not None]
     if not having:
         return None
@@ -256,13 +253,12 @@ def _check_arcs(edge_index: npt.ArrayLike, offsets: npt.NDArray[np.int64]) -> np
 
 
 def first_outside(arcs: npt.NDArray[np.int64], n_nodes: int) -> int | None:
-    """Return the index of the first arc whose source or target is not a node, or None if there is no such arc."""
+    """Return the index of the first arc whose source or target is not a node, or None."""
     outside = ((arcs < 0) | (arcs >= n_nodes)).any(axis=0)
     return int(np.argmax(outside)) if outside.any() else None
 
 
 def _checked_side(side: dict[str, Any], n_nodes: int, n_arcs: int) -> dict[str, Any]:
-    """Return `side` with its labels as int64, attributes and weights as float64; raise if a column is invalid."""
     return {
         name: None if column is None else
         _check_column(name, np.asarray(unmasked(column, name)), n_nodes if name.startswith("node") else n_arcs)
@@ -300,7 +296,6 @@ def place_of(graphs: GraphBatch, node: int) -> tuple[int, str]:
 
 
 def check_attributes(graphs: GraphBatch) -> None:
-    """Raise if a node attribute is NaN or infinite, and name the first such node."""
     if graphs.node_attributes is not None:
         finite = np.isfinite(graphs.node_attributes).all(axis=1)
         if not finite.all():
@@ -352,7 +347,7 @@ def is_graph(X: Any) -> bool:
 
 
 def read_graph(graph: Any, names: Names) -> Part:
-    """Return one graph as arrays; if it is invalid, raise an error to which the caller adds the graph's position."""
+    """Return one graph as arrays; the caller adds its position to errors."""
     if graph is None:
         raise BadType(None, "is NoneType (None)", "a graph", "drop what is missing")
     read = _reader_of(graph)
@@ -369,7 +364,6 @@ def read_graph(graph: Any, names: Names) -> Part:
 
 
 def _reader_of(graph: Any) -> Callable[[Any, Names], Part] | None:
-    """Return the function that reads this form of graph, or None if `graph` is not a single graph."""
     if getattr(graph, "kind", None) == "graphs":
         return _from_batch
     for attributes, read in _LIBRARIES.items():
@@ -494,7 +488,6 @@ def _numbers(value: Any, what: str) -> npt.NDArray[np.float64]:
 
 
 def _array(value: Any, what: str) -> npt.NDArray[Any]:
-    """Return `value` as an array, or raise an error that calls it `what`."""
     if np.ma.is_masked(value):
         raise BadValue(None, f"has {what} that are masked", "data without gaps", "fill or drop masked values")
     try:
@@ -508,7 +501,6 @@ def _array(value: Any, what: str) -> npt.NDArray[Any]:
 
 
 def _from_matrix(graph: Any, names: Names) -> Part:
-    """Read an adjacency matrix: nonzero entries become arcs and, unless all are 1, edge weights."""
     dense = isinstance(graph, np.ndarray)
     if graph.shape[0] != graph.shape[1]:
         found = f"is {'an array' if dense else 'a sparse matrix'} of shape {graph.shape}"
@@ -614,7 +606,7 @@ def _checked(
     edge_index: Any, n_nodes: Any, node_labels: Any, node_attributes: Any, edge_labels: Any, edge_weights: Any,
     node_details: Any = None,
 ) -> Part:  # fmt: skip
-    """Return a `Part` from arrays of a user, whose labels may have any type; raise if an array is invalid."""
+    """Return a `Part` from arrays of a user, whose labels may have any type."""
     arcs = _array(edge_index, "edge_index")
     if arcs.size == 0:
         arcs = np.zeros((2, 0), dtype=np.int64)
@@ -647,7 +639,6 @@ def _label_array(values: Any) -> npt.NDArray[np.int64]:
 
 
 def _from_molecule(graph: Any, names: Names) -> Part:
-    """Read an RDKit molecule: atoms are nodes labelled by symbol, bonds are edges labelled as by `_bond`."""
     graph = _perceived(graph)
     n, bonds = graph.GetNumAtoms(), [graph.GetBondWithIdx(i) for i in range(graph.GetNumBonds())]
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
@@ -674,10 +665,7 @@ def _perceived(molecule: Any) -> Any:
 
 
 def _bond(bond: Any) -> str:
-    """Return the sign of a bond in SMILES (``-``, ``=``, ``#`` or ``:``), or the name of its type for other bonds.
-
-    A double bond whose sides are known is ``=(E)``, ``=(Z)``, ``=(cis)`` or ``=(trans)``.
-    """
+    """Return the sign of a bond in SMILES, with the sides of a double bond if known, or the name of any other type."""
     kind = int(bond.GetBondType())
     if kind == _DOUBLE:
         return _DOUBLE_BONDS.get(int(bond.GetStereo()), "=")
@@ -721,7 +709,7 @@ def _from_batch(graph: Any, names: Names) -> Part:
     return Part(graph.n_nodes, graph.edge_index, *names.chosen(getattr(graph, name) for name in SIDE))
 
 
-_LIBRARIES = {  # attributes that identify the graphs of a library, and the function that reads them
+_LIBRARIES = {  # attributes that identify the graphs of a library
     ("is_multigraph", "nodes", "edges"): _from_networkx,
     ("get_edgelist", "vcount"): _from_igraph,
     ("edge_index", "num_nodes"): _from_pyg,
@@ -732,7 +720,7 @@ _LIBRARIES = {  # attributes that identify the graphs of a library, and the func
 def hash_labels(labels: Iterable[Any]) -> npt.NDArray[np.int64]:
     """Return integers that int64 can hold unchanged, and other labels as a 64-bit BLAKE2b hash of their text.
 
-    Among n different texts, two get the same hash with probability n**2 / 2**65 (10**-9 for 200,000 texts). The text
+    Among n different texts, two get the same hash with probability n**2 / 2**65. The text
     "1" and the integer 1 are different labels.
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "bi":

@@ -9,8 +9,7 @@ are read as simple and undirected: an arc in either direction is an edge; self-l
 
 Cost of a graphlet: k random numbers (more in a graph of few nodes), or as many steps as a random walk takes to see k
 nodes; then D lookups in a bit matrix of n**2 / 8 bytes for a graph of n nodes (or among sorted neighbours, if the
-matrix would exceed 4 MiB). Source: Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP
-2021.
+matrix would exceed 4 MiB).
 """
 
 from __future__ import annotations
@@ -315,8 +314,7 @@ def second_moments(codes: npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.f
     """Return, for each row of `codes` and all p <= q, the share of the codes in which bits p and q are both 1.
 
     `codes` has shape (n, s): one row for each graph. For codes of D bits, the result has shape (n, D (D + 1) / 2), with
-    pairs (p, q) in the order of ``np.triu_indices(D)``. Each share is an exact integer divided by s. The codes are
-    transposed, so that one AND and one popcount handle 64 codes: s (D**2 / 128 + 9) word operations per row.
+    pairs (p, q) in the order of ``np.triu_indices(D)``. Each share is an exact integer divided by s.
     """
     codes = np.ascontiguousarray(codes)
     n, s = codes.shape
@@ -413,7 +411,6 @@ def _starting_nodes(offsets: npt.NDArray, sizes: npt.NDArray, size: int) -> tupl
     """Return (starts, nodes): walks in graph g may start at the nodes ``nodes[starts[g]:starts[g + 1]]``.
 
     These are the nodes in components of at least `size` nodes, or all nodes of a graph without such a component.
-    `sizes` has the size of the component of each node.
     """
     n_nodes = np.diff(offsets)
     small = np.maximum.reduceat(sizes, offsets[:-1]) < size  # no graph is empty here

@@ -2,8 +2,7 @@
 
 That format (https://chrsmrrs.github.io/datasets) keeps a collection in a few files. Graphs are numbered from 1, and so
 are the nodes of the whole collection. ``NAME_A.txt`` has a line for each arc (source, target), and
-``NAME_graph_indicator.txt`` a line for each node (the number of its graph). Other files have a line for each node, arc
-or graph.
+``NAME_graph_indicator.txt`` a line for each node (the number of its graph).
 """
 
 from __future__ import annotations
@@ -160,7 +159,6 @@ def _items(X: Any) -> list[Any]:
 
 
 def _read(i: int, graph: Any, names: Names) -> Part:
-    """Read and check graph i; errors name its position."""
     try:
         part = read_graph(graph, names)
     except BadItem as error:
@@ -193,7 +191,6 @@ def _check_names(parts: list[Part], names: Names) -> None:
 
 
 def _check(i: int, part: Part) -> None:
-    """Raise if an arc of graph i leads to a missing node, or a column has a wrong number of rows, NaN or infinity."""
     if (arc := first_outside(part.edge_index, part.n_nodes)) is not None:
         found = f"joins nodes {part.edge_index[:, arc].tolist()}, but the graph has {part.n_nodes} nodes"
         raise BadValue(i, found, "numbers from 0", kind="graph", place=f"arc {arc}")
@@ -308,7 +305,7 @@ class _Files:
     contents: dict[str, bytes]
 
     def error(self, kind: str, found: str, line: int | None = None) -> BadFile:
-        """Return an error about the file of this kind; `line` is counted from 0, in the message from 1."""
+        """Return an error about the file of this kind; `line` is counted from 0."""
         return BadFile(self._name(kind), found, at="" if line is None else f"line {line + 1}")
 
     def missing(self, kind: str, remedy: str) -> FileNotFoundError:
@@ -366,10 +363,7 @@ def _open(path: Path) -> _Files:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
-    """Return the name and size of a file in a zip archive, and a function that opens the file.
-
-    Raise if the file is a link or its path leads out of the archive, although nothing is unpacked.
-    """
+    """Return the name and size of a file in a zip archive, and a function that opens it; raise if it leads outside."""
     place = PurePosixPath(info.filename.replace("\\", "/"))
     if place.is_absolute() or ".." in place.parts or stat.S_ISLNK(info.external_attr >> 16):
         raise BadFile(path, f"holds {short(info.filename)}, which leads outside the archive; download it again")
@@ -464,7 +458,7 @@ def _check_arcs(files: _Files, arcs: npt.NDArray[np.int64], indicator: npt.NDArr
 def _batch(
     files: _Files, indicator: npt.NDArray[np.int64], arcs: npt.NDArray[np.int64], n_graphs: int, edge_weight: int | None
 ) -> GraphBatch:
-    """Build the batch from the files; nodes are sorted by graph (in all published sets, they already are)."""
+    """Build the batch from the files; nodes are sorted by graph."""
     n_nodes, n_arcs = len(indicator), len(arcs)
     order = np.argsort(indicator, kind="stable")
     rank = np.empty(n_nodes, dtype=np.int64)
@@ -488,7 +482,6 @@ def _batch(
 
 
 def _one_label(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return one label per row: the number in a single column, or a hash of several columns."""
     if rows.shape[1] == 1:
         return rows[:, 0]
     distinct, where = np.unique(rows, axis=0, return_inverse=True)

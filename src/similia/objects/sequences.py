@@ -243,10 +243,7 @@ class Batch:
 
 
 def fullest(*batches: Batch) -> Batch:
-    """Return the batch with the most attributes, of batches of the same objects that different kernels have read.
-
-    A kernel that compares only the structure of graphs reads no labels, for instance.
-    """
+    """Return the batch with the most attributes, of batches of the same objects that different kernels have read."""
     return max(batches, key=lambda batch: sum(value is not None for value in vars(batch).values()))
 
 
@@ -304,7 +301,6 @@ def resolve_indices(key: Any, n: int) -> npt.NDArray[np.int64]:
 
 
 def check_array(array: Any, name: str, dtype: npt.DTypeLike, ndim: int = 1) -> None:
-    """Raise unless `array` is a numpy array of dtype `dtype` with `ndim` axes."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != ndim:
         found = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"{name} must be a {ndim}-D array of {np.dtype(dtype)}, got {found}")
@@ -340,7 +336,6 @@ def segments(offsets: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> 
 
 
 def joined(offsets: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return the offsets of several collections put one after another."""
     return offsets_of(np.concatenate([np.diff(part) for part in offsets]))
 
 
@@ -466,7 +461,6 @@ def check_kinds(X: StringBatch, Y: StringBatch) -> None:
 
 
 def mixed_kinds(X: StringBatch, Y: StringBatch) -> BadType:
-    """Return the error for a collection of str and one of bytes that cannot be compared."""
     kinds = ["bytes" if batch.is_bytes else "str" for batch in (X, Y)]
     return BadType(None, f"holds {kinds[0]} and Y {kinds[1]}", "one kind", "use bytes.decode or str.encode")
 
@@ -523,7 +517,7 @@ def in_both_cases(strings: StringBatch) -> bool:
 
 
 def _checked(items: list) -> list:
-    """Convert strings of other libraries to str or bytes; the error for a bad item names its position."""
+    """Convert strings of other libraries to str or bytes."""
     checked: list[Any] = []
     for i, item in enumerate(items):
         value = item.as_py() if hasattr(item, "as_py") else item
@@ -555,7 +549,7 @@ def _letters(i: int, sequence: Any) -> str:
 
 
 def _code_points(strings: list[str], total: int) -> npt.NDArray[np.uint32]:
-    """Return all letters of the strings; pieces that fit into the cache take a third of the time of one long string."""
+    """Return all letters of the strings, converted in pieces that fit into the cache."""
     values, end = np.empty(total, np.uint32), 0
     for start in range(0, len(strings), _PIECE):
         text = "".join(strings[start : start + _PIECE])

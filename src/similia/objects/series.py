@@ -343,7 +343,6 @@ def _column(frame: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _refuse_missing(column: npt.NDArray[Any], name: str, hint: str) -> None:
-    """Raise if a value of the column called `name` is None, NaN, NaT or NA; `hint` ends the message."""
     missing = np.array([is_missing(value) for value in column]) if column.dtype == object else column != column
     if missing.any():
         row = int(missing.argmax())
@@ -376,7 +375,6 @@ def _sortable(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _floats(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.floating]:
-    """Return a column as float32 or float64; raise if a value is missing, infinite or not a real number."""
     _refuse_missing(column, name, "drop the row or interpolate")
     if column.dtype == object:  # pandas and Arrow may store numbers as Python objects
         column = np.array(column.tolist(), dtype=None if np.isscalar(column[0]) else object)
@@ -413,7 +411,6 @@ def _row(i: int, cells: tuple[Any, ...]) -> npt.NDArray[Any]:
 
 
 def _unpadded(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return one series without trailing time points that are NaN in all channels."""
     if array.dtype.kind != "f" or array.ndim not in (1, 2) or array.size == 0:
         return array
     present = np.flatnonzero(~np.isnan(array.reshape(len(array), -1)).all(axis=1))

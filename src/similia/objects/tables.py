@@ -48,7 +48,7 @@ def without_none(X: Any, name: str = "X") -> Any:
 def wide_series(X: Any) -> Any:
     """If `X` is a data frame of numbers, return an array with one series in each row; otherwise ``objects_in(X)``.
 
-    Raise if the data frame has only one column, or a column such as "time" or "id", which suggests a long table.
+    Raise if it may be a long table.
     """
     X = objects_in(X)
     if not is_frame(X) or getattr(getattr(X, "index", None), "nlevels", 1) > 1:
@@ -74,12 +74,10 @@ def wide_series(X: Any) -> Any:
 
 
 def holds_numbers(X: Any) -> bool:
-    """Return whether all columns of a data frame hold real numbers."""
     return all(map(_holds_real_numbers, _columns(X)))
 
 
 def to_array(X: Any) -> npt.NDArray[Any]:
-    """Return a data frame of numbers as a 2-D array; raise if a column holds anything but real numbers."""
     columns = _columns(X)
     if not columns:
         raise BadValue(None, "is a table without columns", "a column of objects, or columns of numbers")
@@ -117,7 +115,6 @@ def _holds_real_numbers(column: Any) -> bool:
 
 
 def not_a_column(X: Any, what: str) -> BadType:
-    """Return the error for a table of several columns where one column of objects is expected."""
     names = list(map(str, column_names(X)))
     shown = ", ".join([*map(short, names[:3]), *(["..."] if len(names) > 3 else [])]) or "none"
     found = f"is a table of {len(names)} columns ({shown})"

@@ -1,10 +1,5 @@
 """Transformers of objects: to a one-column table and back, graphs and series to sets of points, scaled node attributes.
 
-The table of one column is for scikit-learn. Sets of points are for kernels, distances and embeddings of sets: a graph
-becomes a set of points, one for each node, edge or longer walk. The coordinates of a point are the attributes and
-labels along that walk. Those of each node may first be averaged with those of its neighbours. A series becomes the set
-of its windows.
-
 Cost: linear in the number of nodes, walks and windows.
 """
 
@@ -294,7 +289,6 @@ class GraphToSets(ObjectsOut):
         return SetBatch(np.ascontiguousarray(np.hstack(columns)), offsets)
 
     def _of_nodes(self, graphs: GraphBatch) -> Floats:
-        """Return the coordinates of all nodes before averaging."""
         parts: list[Floats] = []
         if self.n_attributes_:
             attributes = _column(graphs, "node_attributes", empty=np.zeros((0, self.n_attributes_)))
@@ -309,7 +303,6 @@ class GraphToSets(ObjectsOut):
         return np.hstack(parts)
 
     def _of_arcs(self, graphs: GraphBatch) -> Floats:
-        """Return the coordinates of all arcs: labels and weights, if used."""
         parts = [np.zeros((len(graphs.indices), 0))]
         if self.edge_labels_ is not None:
             parts.append(_one_hot(_column(graphs, "edge_labels", empty=_NO_LABELS), self.edge_labels_))
@@ -418,7 +411,6 @@ def _column(graphs: GraphBatch, name: str, nor: str = "", empty: Any = None) -> 
 
 
 def _one_hot(labels: Ints, known: Ints) -> Floats:
-    """Return a row for each label with 1 at its position in `known`, or zeros if it is not there."""
     return (labels[:, None] == known).astype(np.float64)
 
 

@@ -1,7 +1,4 @@
-"""The memory layout of series and point sets: one array of the vectors of all objects, and offsets into it.
-
-`as_sets` converts collections of point sets in many forms to a `SetBatch`; for series, see `objects.series`.
-"""
+"""The memory layout of series and point sets: one array of the vectors of all objects, and offsets into it."""
 
 from __future__ import annotations
 
@@ -129,7 +126,6 @@ def _unmasked(item: Any) -> Any:
 
 
 def read_each(items: Iterable[Any], noun: str) -> list[npt.NDArray]:
-    """Return each object as an array of numbers, or raise an error that names the first invalid one."""
     arrays = []
     for i, item in enumerate(items):
         array = numbers(item, i, noun)

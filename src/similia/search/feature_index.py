@@ -1,8 +1,8 @@
 """Nearest objects by explicit features, exactly: an inverted index of k-mers, colours of nodes, fingerprints and such.
 
-For each feature, a list names the objects that have it. The lists of a query's features yield, for every object, the
-sum of minima or products of the features of query and object, and so their distance. Objects are kept in segments;
-small ones are merged, so that adding an object costs O(log n) on average.
+The lists of a query's features yield, for every object, the sum of minima or products of the features of query and
+object, and so their distance. Objects are kept in segments; small ones are merged, so that adding an object costs
+O(log n) on average.
 
 A segment holds rows in ascending order of size, k(x, x) of the features. The list of feature f is the entries
 ``starts[f]`` to ``starts[f + 1]`` of `rows` (ascending) and `amounts`. Row r has the features (ascending) and counts
@@ -13,8 +13,6 @@ Blocks of rows are visited outwards from the query's own size, until the sizes a
 the `_needed` sum are compared. The longest lists are left out as long as their features together add at most a share
 of the needed sum (MaxScore): a row that they alone hold cannot reach it, and the few that may are summed from their own
 features. That share shrinks if such sums take longer than the lists, and grows otherwise; it has no effect on results.
-
-Paper: Turtle & Flood, "Query evaluation: strategies and optimizations", Information Processing & Management 1995.
 """
 
 from __future__ import annotations
@@ -378,6 +376,11 @@ class Segment(NamedTuple):
         whole = counts._whole and float(sizes.max(initial=0.0)) < _EXACT
         return cls(*arrays, np.zeros(len(ids), np.bool_), whole)
 
+    @classmethod
+    def merged(cls, parts: list[tuple[Counts, Ids]], least: bool) -> Segment:
+        counts = Counts.concatenate([Counts(part.offsets, part.ids, part.values) for part, _ in parts])
+        return cls.of(counts, np.concatenate([ids for _, ids in parts]), least)
+
     def alive(self) -> tuple[Counts, Ids]:
         """Return the features and ids of the objects that are not removed."""
         kept = np.flatnonzero(~self.dead)
@@ -577,7 +580,8 @@ class FeatureIndex(BaseEstimator):
             state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
             if hasattr(self, "kernel_"):
                 parts = [segment.alive() for segment in self._segments]
-                counts = Counts.concatenate([_no_counts(), *(part for part, _ in parts)])
+                none = Counts(np.zeros(1, np.int64), np.empty(0, np.uint64), np.empty(0))
+                counts = Counts.concatenate([none, *(part for part, _ in parts)])
                 ids = np.concatenate([np.empty(0, np.int64), *(ids for _, ids in parts)])
                 counts = _of_some(counts, np.argsort(ids)[np.argsort(np.argsort(self._ids))])
                 state |= {"limits_": counts.offsets, "features_": counts.ids, "counts_": counts.values}
@@ -610,24 +614,19 @@ class FeatureIndex(BaseEstimator):
         return self
 
     def segment(self) -> Segment:
-        """Return all objects of this index as one ``Segment``; the index must not be empty.
-
-        A ``Segment`` holds the ids and features of objects and, for each feature, the list of the objects that have it.
-        """
+        """Return all objects of this index as one ``Segment``; the index must not be empty."""
         with lock_of(self).reading():
             if len(self._segments) == 1 and not self._segments[0].dead.any():
                 return self._segments[0]
             parts = [one.alive() for one in self._segments]
-        counts = Counts.concatenate([Counts(part.offsets, part.ids, part.values) for part, _ in parts])
-        return Segment.of(counts, np.concatenate([ids for _, ids in parts]), self._least)
+        return Segment.merged(parts, self._least)
 
     def holding(self, kept: list[tuple[Segment, Ids]], X: Any, ids: Ids, next_id: int) -> Self:
         """Return a new index that holds the objects with the given `ids`, in this order.
 
-        The new index has the settings of this index; this index must be empty. An index stores its objects in groups,
-        each a ``Segment``. Each pair in the list `kept` consists of a segment of another index and the ids of some of
-        its objects; the new index takes over these objects. `X` holds the objects with the remaining `ids`. `next_id`
-        is greater than all ids ever used.
+        The new index has the settings of this index, which must be empty. Each pair in `kept` is a segment of another
+        index and the ids of some of its objects, which the new index takes over. `X` holds the objects with the
+        remaining `ids`. `next_id` is greater than all ids ever used.
         """
         index = twin_of(self)
         index._segments = [segment._replace(dead=~np.isin(segment.ids, alive)) for segment, alive in kept]
@@ -640,11 +639,7 @@ class FeatureIndex(BaseEstimator):
         return index
 
     def entries(self, X: Any) -> float:
-        """Return the number of index entries for the features of a query, averaged over the queries `X`.
-
-        For each feature, the index keeps a list with one entry for each object that has the feature. The number of
-        entries estimates how much a query costs.
-        """
+        """Return the mean total length of the lists of a query's features, which estimates the cost of a query."""
         counts = self._counted(X)
         limits, ids, values = _by_id(counts)
         with lock_of(self).reading():
@@ -656,7 +651,6 @@ class FeatureIndex(BaseEstimator):
         self._how, self._least, self._features_of = _reading(self.kernel_)
 
     def _counted(self, X: Any) -> Counts:
-        """Return the features of objects."""
         check_fitted(self, "kernel_")
         at_least_one(X)
         objects = read_objects(self, self._features_of, X, reset=False)
@@ -674,8 +668,7 @@ class FeatureIndex(BaseEstimator):
         while left and len(left[-1].ids) <= 2 * n:
             parts.insert(0, left.pop().alive())
             n += len(parts[0][1])
-        together = Counts.concatenate([Counts(part.offsets, part.ids, part.values) for part, _ in parts])
-        left.append(Segment.of(together, np.concatenate([some for _, some in parts]), self._least))
+        left.append(Segment.merged(parts, self._least))
         self._segments, self._ids = left, np.concatenate([self._ids, ids])
         self.next_id_ = max(self.next_id_, int(ids.max()) + 1)
         return self
@@ -742,10 +735,6 @@ def _completed(counts: Counts, own: Floats) -> Counts:
     return Counts(offsets, np.insert(counts.ids, ends, _OWN), np.insert(counts.values, ends, values))
 
 
-def _no_counts() -> Counts:
-    return Counts(np.zeros(1, np.int64), np.empty(0, np.uint64), np.empty(0))
-
-
 def _by_id(counts: Counts) -> tuple[Ids, npt.NDArray[np.uint64], Floats]:
     """Return the offsets, ids and values of features, those of an object in ascending order of ids."""
     order = np.lexsort((counts.ids, np.repeat(np.arange(len(counts)), np.diff(counts.offsets))))
@@ -760,6 +749,5 @@ def _known(features: npt.NDArray[np.uint64], limits: Ids, ids: Any, values: Floa
 
 
 def _of_some(counts: Counts, objects: Ids) -> Counts:
-    """Return the features of the objects at some positions."""
     at, limits = segments(counts.offsets, objects)
     return Counts(limits, counts.ids[at], counts.values[at])

@@ -8,10 +8,6 @@ Sander, "Density-based clustering based on hierarchical density estimates", PAKD
 `HDBSCAN` gives the graph of `similia.search.knn_graph`, which is connected, to HDBSCAN of scikit-learn. The tree then
 consists of distances between neighbours, and of the distances that join the components of the graph.
 
-A new object x belongs to the cluster of the nearest training object if c(x), its distance to the (m - 1)-th nearest
-training object, is no larger than the largest core distance of the members of this cluster. Otherwise, and if the
-nearest training object is noise, x is noise.
-
 Cost: that of `knn_graph`, at most `_COMPARED` more comparisons for each object, which find the medoids, and n
 comparisons for each new object. Memory: the objects, and about 4 k numbers for each object with k neighbours.
 """
@@ -131,8 +127,7 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         The medoids, converted for the similarity, for example to a `similia.objects.StringBatch`.
     radii_ : ndarray of float64, shape (n_clusters,)
         For each cluster, the largest distance from a member to its (m - 1)-th nearest other object, where m is
-        `min_samples` (if m is 1, to its nearest other object). `predict` assigns a new object to the cluster only if
-        its (m - 1)-th nearest training object is no farther than this radius.
+        `min_samples` (if m is 1, to its nearest other object).
     neighbors_ : NearestNeighbors
         Fitted `similia.learn.NearestNeighbors` with which `predict` searches the training objects.
     similarity_ : callable
@@ -327,7 +322,6 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         return m
 
     def _check_number(self, X: Any, m: int) -> int:
-        """Return the number of objects; raise if there are too few for a cluster."""
         n = at_least_one(X)
         for name, least in (("min_cluster_size", self.min_cluster_size), ("min_samples", m)):
             if n < least:
@@ -336,7 +330,6 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
         return n
 
     def _neighbours_of(self, n: int, m: int) -> int:
-        """Return the number of neighbours in the graph of n objects; raise if the graph would be too large."""
         if self.n_neighbors is None:
             return min(n - 1, max(_NEIGHBOURS, 2 * m))
         k = int(at_most(self.n_neighbors, n - 1, "n_neighbors", "other training objects"))
@@ -347,9 +340,8 @@ class HDBSCAN(ComparesObjects, ClusterMixin, BaseEstimator):
     def _clustered(self, graph: sp.csr_matrix, core: Floats) -> Any:
         """Return HDBSCAN of scikit-learn, fitted to the mutual reachability distances of a connected graph.
 
-        Many of these are the core distance of one object, and equal. Without a small share of the distance itself, the
-        order of the objects would decide between them. With ``min_samples=1``, scikit-learn takes the values as they
-        are.
+        Many of these are equal; a small share of the distance itself decides between them. With ``min_samples=1``,
+        scikit-learn takes the values as they are.
         """
         rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
         reach = np.maximum(np.maximum(core[rows], core[graph.indices]), graph.data) + _TIE * graph.data

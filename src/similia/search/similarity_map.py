@@ -10,13 +10,13 @@ For a distance, the map is landmark multidimensional scaling: the two coordinate
 positive eigenvalues. The largest entry of each axis is positive, so maps do not flip between runs.
 
 With ``method="neighbours"``, this map is only the start: UMAP moves objects towards their nearest neighbours in the
-graph of `knn_graph`, and away from others. It keeps neighbourhoods better, and shows less of how far groups are apart.
-A new object lies among its nearest training objects x_j, which have the distances d_j and the places p_j, at the mean
-:math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's interpolation), or at p_j if d_j = 0.
+graph of `knn_graph`, and away from others. A new object lies among its nearest training objects x_j, which have the
+distances d_j and the places p_j, at the mean :math:`\sum_j w_j p_j / \sum_j w_j` with :math:`w_j = d_j^{-2}` (Shepard's
+interpolation), or at p_j if d_j = 0.
 
-A map in two dimensions must leave something out. The loss is measured on a sample of m objects i, with their true
-distances to all n objects. Let r(i, j) be the rank of object j among the others by its true distance to i, and U_k(i)
-the objects that are among the k nearest to i on the map, but not among the k truly nearest. Then
+What a map leaves out is measured on a sample of m objects i, with their true distances to all n objects. Let r(i, j)
+be the rank of object j among the others by its true distance to i, and U_k(i) the objects that are among the k nearest
+to i on the map, but not among the k truly nearest. Then
 
 .. math:: T(k) = 1 - \frac{2}{m k (2n - 3k - 1)} \sum_i \sum_{j \in U_k(i)} (r(i, j) - k)
 
@@ -26,10 +26,8 @@ and true distance exchanged: 1 if all true neighbours are neighbours on the map.
 Cost: with s landmarks, s^2 similarities to fit, s for each object, and at most 500 n (100 n from 10,000 objects) for
 the two measures. With ``method="neighbours"``, also the cost of `knn_graph`, and n similarities to place a new object.
 
-Papers: Schölkopf, Smola & Müller, "Nonlinear component analysis as a kernel eigenvalue problem", Neural Computation 10,
-1998 (kernel PCA); de Silva & Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Venna & Kaski,
-"Neighborhood preservation in nonlinear projection methods", ICANN 2001 (both measures); McInnes, Healy & Melville,
-"UMAP", 2018, arXiv:1802.03426; Shepard, "A two-dimensional interpolation function for irregularly-spaced data", 1968.
+Papers: those of `SimilarityMap`; McInnes, Healy & Melville, "UMAP", 2018, arXiv:1802.03426; Shepard, "A two-dimensional
+interpolation function for irregularly-spaced data", 1968.
 """
 
 from __future__ import annotations
@@ -244,7 +242,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         self.trustworthiness_, self.continuity_ = self._kept_at(rows, metric, X)
 
     def _kept_at(self, rows: npt.NDArray[np.int64], metric: Metric, X: Any) -> tuple[float, float]:
-        """Return trustworthiness and continuity of the neighbourhoods of some training objects."""
         norms, total = metric.norms(X), np.zeros(2)
         step = rows_per_block(32 * len(self.embedding_), at_most=len(rows))
         for start in range(0, len(rows), step):
@@ -254,7 +251,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         return float(total[0] / len(rows)), float(total[1] / len(rows))
 
     def _principal_axes(self, vectors: npt.NDArray[np.floating]) -> None:
-        """Set the axes to the first two principal components of the vectors of training objects."""
         Z = vectors.astype(np.float64)
         mean = Z.mean(axis=0)
         Z -= mean
@@ -267,7 +263,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         self.centre_ = row_product(mean[None], self.axes_)[0]
 
     def _scaling_axes(self, eigenvalues: npt.NDArray[np.floating]) -> None:
-        """Set the axes to the two columns of the vectors with the largest positive eigenvalues."""
         chosen = np.flatnonzero(eigenvalues > 0)[:2]  # the eigenvalues are sorted by size
         axes = np.eye(len(eigenvalues))[:, chosen]
         self._set_axes(axes, eigenvalues[chosen] / np.abs(eigenvalues).sum())
@@ -286,7 +281,6 @@ class SimilarityMap(ComparesObjects, Transformer):
         return found
 
     def _place(self, X: Any) -> Floats:
-        """Return the coordinates of objects in the layout of the similarity."""
         if isinstance(X, Distributed):
             return np.concatenate([*X.map(_placed, self)])
         n = at_least_one(X)
@@ -337,25 +331,12 @@ def interpolated(distances: Floats, places: Floats) -> Floats:
 def neighbourhoods_kept(
     distances: npt.NDArray[np.floating], points: Floats, n_neighbors: int, rows: npt.NDArray[np.int64] | None = None
 ) -> tuple[float, float]:
-    """Return the trustworthiness and the continuity of a map, or of the neighbourhoods of some objects on it.
+    """Return the trustworthiness and the continuity of a map, or of the neighbourhoods of the objects `rows` on it.
 
-    Parameters
-    ----------
-    distances : ndarray, shape (m, n)
-        True distances of the objects `rows` to all objects; the distance of an object to itself is not used.
-    points : ndarray, shape (n, 2)
-        Coordinates on the map.
-    n_neighbors : int
-        Number k of neighbours; (n - 1) // 2 if that is less.
-    rows : ndarray of int, shape (m,), optional
-        Positions of the objects whose neighbourhoods are compared; all n by default.
-
-    Notes
-    -----
-    The rank of an object is 1 plus the number of objects that are nearer, so equally distant objects share a rank, and
-    their order on the map does not matter. If many distances are equal, a random map has more than 0.5.
-    Without ties, the trustworthiness is that of ``sklearn.manifold.trustworthiness``. With two objects or fewer, both
-    values are NaN.
+    `distances` (m, n) are the true ones of these objects to all, and `points` (n, 2) the coordinates on the map. The
+    rank of an object is 1 plus the number of objects that are nearer, so equally distant objects share a rank. Without
+    ties, the trustworthiness is that of ``sklearn.manifold.trustworthiness``. With two objects or fewer, both values
+    are NaN.
     """
     rows = np.arange(len(points)) if rows is None else rows
     gaps = points[rows][:, None, :] - points[None, :, :]
@@ -380,7 +361,6 @@ def _kept(
 
 
 def _umap() -> Any:
-    """Return the class of umap-learn, or raise and say how to install it."""
     try:
         from umap import UMAP
     except ImportError as error:

@@ -538,17 +538,13 @@ class SimilaritySearch(BaseEstimator):
         return encoded(self.encoder_, X, self._projected)
 
     def _held_plan(self) -> OneQuery | None:
-        """Return the plan of one query if there is one that still holds."""
         plan = self._plan
         return plan if plan is not None and plan.holds(self) else None
 
     def _nearest(
         self, X: Any, k: int, metric: Metric | None, plan: OneQuery | None = None
     ) -> tuple[Floats, Floats | None, Index]:
-        """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says.
-
-        `plan` is the result of `_held_plan`.
-        """
+        """Return distances, similarities (or None) and ids of the `k` nearest objects, compared as `rerank` says."""
         if n_objects(X) == 1:
             if plan is None:
                 plan = self._plan = OneQuery(self, metric)
@@ -564,7 +560,7 @@ class SimilaritySearch(BaseEstimator):
             by_angle(vectors, self.vectors_, rows) if metric is None else self._compared(metric, objects, rows)
         )
         order = sorted_candidates(values, ids)[:, :k]
-        place = np.arange(len(order))[:, None], order  # what `numpy.take_along_axis` makes in ten times the time
+        place = np.arange(len(order))[:, None], order  # faster than `numpy.take_along_axis`
         return values[place], None if similarities is None else similarities[place], ids[place]
 
     def _compared(self, metric: Metric, X: Any, rows: Index) -> tuple[Floats, Floats | None]:
@@ -578,7 +574,6 @@ class SimilaritySearch(BaseEstimator):
         return known.compared(X, self.objects_, rows)
 
     def _rows(self, ids: Index) -> Index:
-        """Return the positions of `ids` in the attribute `ids_`."""
         order = self._order
         if order is None:
             order = self._order = order_of(self.ids_)

@@ -10,9 +10,6 @@ result is therefore the same as if all stretches were compared, whatever the num
 
 Cost for a pattern of m points and a series of n: 12 m n operations for the bounds, and m w for each stretch that they
 do not rule out, where w is the width of the band.
-
-Paper: Rakthanmanon et al., "Searching and mining trillions of time series subsequences under dynamic time warping",
-KDD 2012.
 """
 
 from __future__ import annotations
@@ -215,8 +212,7 @@ class _Stretches(NamedTuple):
 def _spaced(values: Floats, k: int, apart: int) -> Index:
     """Return the positions of the `k` smallest values that lie at least `apart` from each other, smallest first.
 
-    The smallest is taken first, then repeatedly the smallest of those far enough from all taken before. Infinite values
-    are not taken.
+    Infinite values are not taken.
     """
     left, found = values.copy(), []
     for _ in range(k):
