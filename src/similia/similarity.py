@@ -45,7 +45,6 @@ from similia.core.validation import (
     ObjectsWarning,
     as_second,
     check_flags,
-    numbered,
     pairs_named,
     unmasked,
     warn_of_objects,
@@ -173,7 +172,7 @@ def kernel_values(kernel: Any, X: Any, Y: Any, rows: Numbers, columns: Numbers, 
     Error messages name two objects by the template `pair`, such as ``"X[{}] and X[{}]"``. Its placeholders are filled
     with the numbers of the objects, from `rows` and `columns`.
     """
-    with pairs_named(rows, columns, pair), numbered(rows):
+    with pairs_named(rows, columns, pair):
         values = evaluate(kernel, X, Y)
     return check_finite(values, rows, columns, pair)
 

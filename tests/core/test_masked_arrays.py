@@ -23,6 +23,7 @@ READERS = {
     "suggest_contrast": lambda X: kernels.suggest_contrast(X),
     "Nystroem": lambda X: sm.Nystroem(kernels.Optical(), n_components=4, random_state=0).fit_transform(X),
     "KernelFeatures": lambda X: sm.KernelFeatures(kernels.Optical(), 64).fit_transform(X).toarray(),
+    "FeatureWeights": lambda X: sm.FeatureWeights().fit_transform(X),
     "OpticalRandomFeatures": lambda X: sm.OpticalRandomFeatures(8, random_state=0).fit_transform(X),
     "HeatRandomFeatures": lambda X: sm.HeatRandomFeatures(n_components=8, random_state=0).fit_transform(X),
     "SignRandomProjection": lambda X: sm.SignRandomProjection(64, random_state=0).fit_transform(X),

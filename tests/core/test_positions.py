@@ -377,3 +377,97 @@ def test_a_bad_object_of_the_second_collection_is_named_as_of_it(kind):
         compare(items[:WHERE], items)
     assert (caught.value.index, caught.value.collection) == (WHERE, "Y")
     assert str(caught.value).startswith(("Y, ", f"Y[{WHERE}]"))
+
+
+def sets_with(bad, n=10, size=4):
+    sets = [np.abs(np.random.default_rng(i).normal(size=(size, 3))) + 0.1 for i in range(n)]
+    if bad is not None:
+        sets[bad][3] = 0
+    return sets
+
+
+MEANS, CLASSES = sm.kernels.MeanMap(sm.kernels.Cosine()), [0, 1] * 5
+OF_POINTS = {
+    "call": lambda bad: MEANS(bad),
+    "second": lambda bad: MEANS(sets_with(None), bad),
+    "tiles": lambda bad: MEANS(sets_with(7, size=100)),
+    "diag": lambda bad: MEANS.diag(bad),
+    "fit": lambda bad: sm.KernelSVC(MEANS).fit(bad, CLASSES),
+    "predict": lambda bad: sm.KernelSVC(MEANS).fit(sets_with(None), CLASSES).predict(bad),
+    "Nystroem": lambda bad: sm.Nystroem(MEANS, 10, random_state=0).fit(bad),
+    "transform": lambda bad: sm.Nystroem(MEANS, 10, random_state=0).fit(sets_with(None)).transform(bad * 3),
+}
+
+
+@pytest.mark.parametrize("way", OF_POINTS)
+def test_a_bad_point_is_named_by_its_set_and_its_place_in_it(way):
+    with pytest.raises(BadValue) as caught:
+        OF_POINTS[way](sets_with(7))
+    error = caught.value
+    assert (error.index, error.kind, error.place) == (7, "set", "point 3")
+    assert error.collection == ("Y" if way == "second" else "X")
+
+
+def test_a_pair_of_points_is_named_by_its_sets_and_its_places_in_them():
+    kernel = sm.kernels.MeanMap(sm.kernels.Product([sm.kernels.Optical()] * 2))
+    X, Y = [np.ones((2, 2))] * 3, [np.ones((5, 2))] * 4
+    X[2], Y[3] = np.array([[1, 1], [1e45, 1]]), np.array([[1, 1]] * 4 + [[1e45, 1]])
+    with pytest.raises(BadPairValue, match=r"of X\[2\] and Y\[3\] \(points 1 and 4\) exceeds the largest float64"):
+        kernel(X, Y)
+
+
+SERIES = [np.arange(5.0), np.ones(5), np.zeros(5), np.full(5, 2.0)]
+GIVEN = [*SERIES, np.array([1.0, np.nan]), *SERIES]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sm.kernels.FromDistance(sm.distances.DTW(), GIVEN)(SERIES),
+        lambda: sm.KernelSVC(sm.kernels.FromDistance(sm.distances.DTW(), GIVEN)).fit(SERIES, [0, 1, 0, 1]),
+        lambda: sm.D2KE(sm.distances.DTW(), objects=GIVEN).fit(SERIES),
+    ],
+)
+def test_a_bad_object_of_a_parameter_is_not_one_of_x(call):
+    with pytest.raises(ValueError, match=r"^objects, series 4, time point 1, channel 0 is nan"):
+        call()
+
+
+def test_a_bad_origin_is_not_an_object_of_y():
+    kernel = sm.kernels.NegativeDistance(sm.distances.DTW(), origin=[1.0, np.nan])
+    with pytest.raises(ValueError, match=r"^origin, series 0, time point 1, channel 0 is nan"):
+        kernel(SERIES)
+
+
+def test_a_number_that_a_function_made_itself_ends_in_its_own_error():
+    def five_times(X, Y):
+        return sm.kernels.Cosine()(np.repeat(X, 5, axis=0), np.repeat(Y, 5, axis=0))[::5, ::5]
+
+    rows = np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+    with pytest.raises(BadValue, match="is zero in all 2 columns"):
+        sm.KernelSVC(five_times).fit(rows, [0, 1, 0, 1])
+    for index in ((9, 0), (0, 9), (-1, 0)):
+        error = BadPairValue("f failed for", index, "")
+        assert error.renamed(range(4), range(4), "X[{}] and X[{}]") is error
+
+
+def cosines(X, Y=None):
+    """A kernel without diag, whose errors are data."""
+    return sm.kernels.Cosine("sqrt")(X, Y)
+
+
+ZERO_ROWS = np.where(np.arange(2000)[:, None] == 1500, 0.0, 1.0 + np.arange(6000).reshape(2000, 3) % 7)
+OF_FUNCTIONS = {
+    "diagonal": lambda: sm.Nystroem(cosines, 5, landmarks="kmeans++", random_state=0).fit(ZERO_ROWS),
+    "suggest_gamma": lambda: sm.kernels.suggest_gamma(cosines, ZERO_ROWS, n=1999),
+    "neighbours": lambda: sm.KNeighborsClassifier(sm.kernels.Cosine("sqrt")).fit(ZERO_ROWS[:9], [0, 1, 1] * 3).predict(
+        ZERO_ROWS
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", OF_FUNCTIONS)
+def test_objects_under_a_function_are_numbered_in_the_whole(way):
+    with sm.config(max_memory="20KB" if way == "neighbours" else "1GiB"), pytest.raises(BadValue) as caught:
+        OF_FUNCTIONS[way]()
+    assert (caught.value.index, caught.value.collection) == (1500, "X")

@@ -19,7 +19,7 @@ from similia.distances import Levenshtein
 from similia.distances import mmd as loops
 from similia.distances.mmd import MMD, TwoSampleResult, mmd2, two_sample_test
 from similia.embeddings.random_features import OpticalRandomFeatures
-from similia.kernels import RBF, Cosine, DistanceRBF, HypersphericalHeat, MeanMap, Spectrum, Sum
+from similia.kernels import RBF, Cosine, DistanceRBF, HypersphericalHeat, MeanMap, Product, Spectrum, Sum
 from similia.kernels.vectors import Optical
 from similia.objects import as_graphs, concatenate
 from similia.objects.graphlets import sample_graphlets
@@ -468,3 +468,19 @@ def test_codes_of_an_encoder_are_vectors_of_signs():
     letters = CountVectorizer(analyzer="char", dtype=np.uint8).fit([*X, *Y])  # sparse, and no packed bits
     counts = letters.transform([*X, *Y]).toarray().astype(float)
     assert mmd2(X, Y, letters) == pytest.approx(mmd2(counts @ counts.T, 12, "precomputed"))
+
+
+@pytest.mark.parametrize("call", [mmd2, lambda X, Y, kernel: two_sample_test(X, Y, kernel, 9)])
+def test_an_error_names_the_collection_of_its_objects(call):
+    X, Y = np.ones((3, 2)), np.ones((4, 2))
+    Y[2] = 0
+    with pytest.raises(ValueError, match=r"^Y\[2\] is zero"):
+        call(X, Y, Cosine())
+    with pytest.raises(ValueError, match=r"^X\[2\] is zero"):
+        call(Y, X, Cosine())
+    Y[2] = 1e45
+    squares = Product([Optical(), Optical()])
+    with pytest.raises(ValueError, match=r"of Y\[2\] and Y\[2\] exceeds the largest float64"):
+        call(X, Y, squares)
+    with pytest.raises(ValueError, match=r"of X\[2\] and X\[2\] exceeds the largest float64"):
+        call(Y, X, squares)

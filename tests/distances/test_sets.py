@@ -404,6 +404,13 @@ def test_refusals():
         Wasserstein()(X, some_sets(0, [2], 3))
 
 
+def test_a_plan_needs_points_on_both_sides():
+    empty, points = np.empty((0, 2)), np.ones((2, 2))
+    for name, x, y in (("x", empty, points), ("y", points, empty)):
+        with pytest.raises(ValueError, match=rf"^{name} is an empty set, expected at least one point"):
+            Wasserstein().plan(x, y)
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 @pytest.mark.parametrize("p", [1, 2])
 def test_a_plan_does_not_depend_on_the_unit_of_length(scale, p):

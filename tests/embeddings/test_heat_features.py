@@ -270,7 +270,7 @@ def test_refuses_bad_rows():
 
 def test_orthogonal_where_it_pays():
     X = np.eye(2, 64)
-    for m, orthogonal in ((8, True), (6, False)):
+    for m, orthogonal in ((8, True), (7, True), (6, False)):  # 4, 4 and 3 directions for 64 columns
         found, expected = (
             HeatRandomFeatures(m, 1.0, mapping="projection", orthogonal=choice, random_state=0).fit(X).directions_
             for choice in ("auto", orthogonal)

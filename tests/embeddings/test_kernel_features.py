@@ -330,6 +330,12 @@ def test_entries_of_one_place_are_added():
     assert X.nnz == 3  # the input stays as it is
 
 
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]"])
+def test_dates_are_no_numbers(dtype):
+    with pytest.raises(ValueError, match=r"^X holds dates or times .*, expected numbers"):
+        sm.FeatureWeights().fit(np.array([[1, 2]]).astype(dtype))
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("scale", [1e-320, 1e-170, 1e200])
 def test_norms_of_tiny_and_huge_rows(scale, norm):

@@ -29,6 +29,7 @@ from similia.kernels import (
     MeanMap,
     NegativeDistance,
     Normalized,
+    Optical,
     Product,
     Spectrum,
     Sum,
@@ -386,3 +387,22 @@ def test_objects_in_a_column_of_a_data_frame_are_its_entries(combined):
     kernel, texts = combined([sm.pairwise(common_letters)]), ["ACGT", "AC", "G"]
     model = sm.learn.KNeighborsClassifier(kernel).fit(texts, texts)
     assert model.predict(pd.DataFrame({"text": texts})).tolist() == texts
+
+
+def inner_products(X, Y=None):
+    return np.asarray(X) @ np.asarray(X if Y is None else Y).T
+
+
+@pytest.mark.parametrize("part", [Optical(), inner_products])
+@pytest.mark.parametrize("name", ["__call__", "diag", "_self_values"])
+def test_a_product_too_large_for_float64_is_refused(name, part):
+    X = np.array([[1.0, 0.0], [1e45, 0.0], [0.0, 1e45]])
+    with pytest.raises(ValueError, match=r"^the product of the kernels of X\[1\] and [XY]\[1\] exceeds the largest"):
+        getattr(Product([Optical(), Optical(), part]), name)(X)
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinity_times_0_is_too_large():
+    X, Y = np.array([[1e45, 0.0]]), np.array([[0.0, 1e45]])
+    with pytest.raises(ValueError, match=r"of X\[0\] and Y\[0\] exceeds the largest float64"):
+        Product([Optical(), Optical(), inner_products])(X, Y)

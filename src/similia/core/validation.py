@@ -183,6 +183,8 @@ class BadPair(DataError):
         If the error has names other than the defaults, these stay, and only i is renumbered.
         """
         i, j = self.index
+        if not (0 <= i < len(rows) and 0 <= j < len(columns)):  # of objects that a kernel has made itself
+            return self
         if self.names not in _NAMELESS:
             return self.changed(index=(int(rows[i]), j))
         return self.changed(index=(int(rows[i]), int(columns[j])), names=names)
@@ -301,9 +303,10 @@ def warn_once(said: WarningData, known: set[tuple[Any, str]]) -> None:
 
 @contextmanager
 def pairs_named(rows: Any, columns: Any, names: str | None) -> Iterator[None]:
-    """Context manager that corrects names and numbers of objects in a `BadPair`; it does nothing without `names`."""
+    """Context manager that corrects names, if given, and numbers of pairs, and numbers of objects like `numbered`."""
     try:
-        yield
+        with numbered(rows):
+            yield
     except BadPair as error:
         if names is None:
             raise
@@ -325,7 +328,7 @@ def numbered(rows: Any) -> Iterator[None]:
     try:
         yield
     except BadItem as error:
-        if error.collection not in ("X", "y") or error.index is None or error.other is not None:
+        if error.collection not in ("X", "y") or error.index not in range(len(rows)) or error.other is not None:
             raise
         raise error.changed(index=int(rows[error.index])) from error.__cause__
 
@@ -362,14 +365,14 @@ def _our_frames(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def as_second(read: Callable[[Any], T], Y: Any) -> T:
-    """Return ``read(Y)``, where Y is the second of two collections; errors raised by `read` name Y, not X."""
+def as_second(read: Callable[[Any], T], Y: Any, name: str = "Y") -> T:
+    """Return ``read(Y)``, where Y is the second of two collections; errors raised by `read` name it, not X."""
     try:
         return read(Y)
     except BadItem as error:
         if error.collection != "X":
             raise
-        raise error.changed(collection="Y") from error.__cause__
+        raise error.changed(collection=name) from error.__cause__
 
 
 # ---- checks of arguments

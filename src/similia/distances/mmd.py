@@ -40,6 +40,7 @@ from similia.core.validation import (
     check_positive,
     check_positive_int,
     generator,
+    pairs_named,
     part_from,
 )
 from similia.objects import GraphBatch, concatenate, n_objects
@@ -234,8 +235,6 @@ class MMD(Distance):
 class TwoSampleResult(NamedTuple):
     """Result of `two_sample_test`.
 
-    A permutation is a random division of all objects into two collections of the original sizes.
-
     Attributes
     ----------
     statistic : float
@@ -321,20 +320,14 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two collections of objects come from the same distribution.
 
-    The statistic is an unbiased estimate of the squared maximum mean discrepancy (MMD^2), which measures how far apart
-    the two distributions are; see `mmd2`. A permutation divides the pooled objects at random into two collections of
-    the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as the observed one, so
-    P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
+    The statistic is the unbiased estimate of `mmd2`. A permutation divides the pooled objects at random into two
+    collections of the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as the observed
+    one, so P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
 
     Parameters
     ----------
-    X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
-        The first collection. With ``"precomputed"``, the Gram matrix of both collections together, in which the first n
-        rows and columns belong to the first collection and the other m to the second.
-    Y : sequence of m objects, or int if ``kernel="precomputed"``
-        The second collection. With ``"precomputed"``, the number n of objects in the first collection.
-    kernel : kernel, fitted embedding or "precomputed"
-        The kernel, in the forms that `mmd2` accepts. The test cannot detect differences that the kernel ignores.
+    X, Y, kernel
+        As in `mmd2`. The test cannot detect differences that the kernel ignores.
     n_permutations : int, default=1000
         Number of permutations. The smallest possible p-value is 1 / (1 + n_permutations).
     random_state : int, numpy Generator or None, default=None
@@ -451,7 +444,11 @@ def pooled_gram(X: Any, Y: Any, kernel: Any, least: int) -> tuple[Array, int]:
         else:
             X, Y = as_objects(kernel, X), as_second(partial(as_objects, kernel), Y)
             kernel = _decided_by_both(kernel, X, Y)
-            K[:n, :n], K[n:, n:], K[:n, n:] = evaluate(kernel, X), evaluate(kernel, Y), evaluate(kernel, X, Y)
+            with pairs_named(range(n), range(n), "X[{}] and X[{}]"):
+                K[:n, :n] = evaluate(kernel, X)
+            with pairs_named(range(m), range(m), "Y[{}] and Y[{}]"):
+                K[n:, n:] = as_second(partial(evaluate, kernel), Y)
+            K[:n, n:] = evaluate(kernel, X, Y)
             K[n:, :n] = K[:n, n:].T
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]

@@ -1,9 +1,7 @@
 r"""Distances between point sets: by nearest points in both directions, and by optimal transport, sliced or whole.
 
 Cost for sets of m and n points in p dimensions: m n p operations. Each instruction computes distances to 16 points of
-one or more sets; blocks of distances stay in the cache, and only the minima are written to memory. The alternative,
-|u|^2 + |v|^2 - 2 u.v by BLAS, would have to centre points and recompute small minima, and its last bits would depend on
-other sets.
+one or more sets; blocks of distances stay in the cache, and only the minima are written to memory.
 
 Pairs with very large or very small coordinates are scaled by a power of two; differences below 1e-40 times the largest
 number of a pair (float32: 1e-12) may count as 0.
@@ -15,15 +13,12 @@ the norms of the points of V.
 All distances raise a ValueError when called if a parameter is out of range, the points of X and Y differ in dimension
 or contain NaN, or a collection is empty.
 
-The Wasserstein distance is the least cost of moving all mass of one set onto the other. The cost of a pair of sets of
-sizes m and n is about (m + n) m n operations. The tests compare with ``scipy.optimize.linprog``, which takes a hundred
-times as long for sets of 30 points.
-
-The plan is found by successive shortest paths: each step finds the cheapest way from a point with mass left to a point
-with room left, by Dijkstra's algorithm on reduced costs, and moves as much mass as it can. The way may take back mass
-that other points have sent. Masses are integers, so the plan is exact; only the sum of its costs is rounded. The points
-of each set are sorted, and the two sets of a pair are put into a fixed order. So the bits of a distance depend neither
-on the order of the points nor on which set is the first argument.
+The Wasserstein distance of a pair of sets of sizes m and n costs about (m + n) m n operations. The plan is found by
+successive shortest paths: each step finds the cheapest way from a point with mass left to a point with room left, by
+Dijkstra's algorithm on reduced costs, and moves as much mass as it can. The way may take back mass that other points
+have sent. Masses are integers, so the plan is exact; only the sum of its costs is rounded. The points of each set are
+sorted, and the two sets of a pair are put into a fixed order. So the bits of a distance depend neither on the order of
+the points nor on which set is the first argument.
 """
 
 from __future__ import annotations
@@ -642,6 +637,9 @@ class Wasserstein(ScaledDistance):
                [0. , 0.5]])
         """
         A, B = self._read([x], [y])
+        for name, points in (("x", x), ("y", y)):
+            if np.size(points) == 0:  # read as {0}, as in a distance
+                raise BadValue(None, "is an empty set", "at least one point", collection=name)
         _, shift = np.frexp(max(np.abs(side.values).max() for side in (A, B)))
         # Scaling does not change the plan.
         a, b = (np.ldexp(side.values.astype(np.float64), -int(shift)) for side in (A, B))

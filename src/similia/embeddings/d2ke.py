@@ -39,6 +39,7 @@ from similia.core.validation import (
     BadParameter,
     BadType,
     RandomState,
+    as_second,
     check_flags,
     check_positive,
     check_positive_int,
@@ -733,7 +734,7 @@ class D2KE(ComparesObjects, Transformer):
     def _draw(self, X: Any, R: int) -> Any:
         """Return R random objects; `Representatives` are at most len(X), and a given collection is returned whole."""
         if self.sampler_ is None:
-            return as_objects(self.distance_, self.objects)
+            return as_second(partial(as_objects, self.distance_), self.objects, "objects")
         if isinstance(self.sampler_, Representatives):
             return take(X, self._order(n_objects(X))[:R])
         return joined([*draw(self.sampler_, X, 0, R, self.seed_)], self.distance_, example_of(X))

@@ -12,8 +12,7 @@ of each degree. With the phases i^l, f tends to exp(i sqrt(a n) s) as n grows, w
 modulus 1 and gives random Fourier features of the Gaussian kernel on the sphere. Without phases, f tends to exp(sqrt(a
 n) s - a), and E f^4 to exp(4 a).
 
-Cost: n_rows n m / 2 multiplications for m features, plus 3 ns for each direction and row. One direction per feature
-would take twice as many multiplications.
+Cost: n_rows n m / 2 multiplications for m features, plus 3 ns for each direction and row.
 
 *Series.* f is summed by a recurrence for polynomials that are orthonormal under rho, the density of s for w uniform on
 the unit sphere in R^n, proportional to (1 - s^2)^((n-3)/2):
@@ -33,8 +32,7 @@ fourth moment of f comes from them.
 *Table.* Re f is even and Im f is odd in s. The table divides the range of a coordinate into cells of equal width, with
 polynomials of degree 7. The coordinate is |s| for a narrow range and (1 - |s|)^(1/2), a smooth function of the angle,
 for a wide one. The root mean square error of f under rho is below 1e-12; it changes a mean by at most twice as much. A
-look-up takes 2.8 ns per entry (float32; 3.2 in float64) and gives two features. Rejected: Horner's rule in one loop,
-7 ns; gathers, 7.5 (4.6 in float64); Clenshaw's sum of 16 terms, 23.
+look-up takes 2.8 ns per entry (float32; 3.2 in float64) and gives two features.
 """
 
 from __future__ import annotations
@@ -184,12 +182,7 @@ class HeatRandomFeatures(Transformer):
     @all_at_once
     @from_parts
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the random directions onto which `transform` projects rows, and set `t_` and `mapping_`.
-
-        `X` is a dense or sparse array of shape (n_rows, n), with n >= 2. Of the data, the diffusion time `t_` of the
-        heat kernel depends only on n. The attribute `mapping_` says how rows become unit vectors; it may depend on the
-        signs of the entries.
-        """
+        """Draw random directions, and set `t_` and `mapping_`; `X` is dense or sparse, of shape (n_rows, n), n >= 2."""
         m = check_positive_int(self.n_components, "n_components")
         rows = as_rows(example_of(X))
         n = rows.shape[1]
@@ -199,9 +192,10 @@ class HeatRandomFeatures(Transformer):
         table(n, self.t_)  # raises if t is too small
         if self.orthogonal not in (True, False, "auto"):
             raise ValueError(f'orthogonal must be True, False or "auto", got {self.orthogonal!r}')
-        orthogonal = n <= 8 * m if self.orthogonal == "auto" else bool(self.orthogonal)
+        k = (m + 1) // 2
+        orthogonal = n <= 16 * k if self.orthogonal == "auto" else bool(self.orthogonal)
         with one_blas_thread():  # rounding depends on the number of threads
-            self.directions_ = random_directions(n, (m + 1) // 2, orthogonal, generator(self.random_state), rows.dtype)
+            self.directions_ = random_directions(n, k, orthogonal, generator(self.random_state), rows.dtype)
         self._n_features_out = m
         self._learn_columns(X)
         return self

@@ -41,8 +41,10 @@ from similia.core.validation import (
     BadParameter,
     BadValue,
     ObjectsWarning,
+    as_array,
     check_positive_int,
     is_table,
+    not_dates,
     warn_of_objects,
 )
 from similia.kernels.counts import check_alike
@@ -124,12 +126,10 @@ class KernelFeatures(ComparesObjects, Transformer):
 
     @all_at_once
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the parameters; no feature is learnt from the objects.
+        """Check the parameters, and delete what an earlier fit learnt; `y` is ignored.
 
-        `fit` deletes the attributes that an earlier fit set. If `X` is a table, `fit` stores the number and names of
-        the columns. Otherwise, if `X` holds graphs or the kernel is made of other kernels (such as a ``Sum``), `fit`
-        reads the first few objects, and stores in `compared_` which of their parts the kernel compares. `fit` reads no
-        other objects, and ignores `y`.
+        Of a table, `fit` stores the number and names of the columns. Otherwise it reads the first few objects if it
+        sets `compared_`, and no others.
 
         Raises
         ------
@@ -259,8 +259,8 @@ class FeatureWeights(Transformer):
     Notes
     -----
     Use a kernel with ``normalize=False`` (the default of the kernels below): this step normalises the rows, and
-    `sublinear` expects counts. `KernelFeatures` may hash several features to one column; n_f is then the number of
-    objects that have at least one of them.
+    `sublinear` refuses values that are no counts. `KernelFeatures` may hash several features to one column; n_f is then
+    the number of objects that have at least one of them.
 
     With the following kernels, the inner products of rows equal those of scikit-learn's
     ``TfidfVectorizer(lowercase=False, ...)`` with these parameters:
@@ -312,13 +312,7 @@ class FeatureWeights(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Any:
-        """Return the weighted features, shape (n, n_features): csr_array if `X` is sparse, else ndarray; float64.
-
-        Raises
-        ------
-        ValueError
-            If `sublinear` is True and a value is negative or between 0 and 1: such a value is not a count.
-        """
+        """Return the weighted features, shape (n, n_features): csr_array if `X` is sparse, else ndarray; float64."""
         check_fitted(self)
         is_sparse = sp.issparse(X)
         X = self._checked(X, reset=False)
@@ -339,6 +333,8 @@ class FeatureWeights(Transformer):
         """Return `X` as a csr_array of float64, after checks of its width and values and of the parameters."""
         if self.norm not in ("l1", "l2", None):
             raise BadParameter("norm", "'l2', 'l1' or None", short(self.norm))
+        if not sp.issparse(X) and (dtype := as_array(X).dtype).kind in "mM":
+            raise not_dates(dtype)
         with columns_told(self, X):
             return as_csr(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset))
 

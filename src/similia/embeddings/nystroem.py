@@ -24,7 +24,7 @@ from similia.core.config import one_blas_thread, row_blocks, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import multiply_one, panels, row_product
 from similia.core.state import Sizes, array, count, objects, reads, state
-from similia.core.validation import RandomState, at_most, check_positive_int, generator, numbered, pairs_named
+from similia.core.validation import RandomState, at_most, check_positive_int, generator, pairs_named
 from similia.embeddings.landmarks import (
     POLICIES,
     STRATEGIES,
@@ -264,7 +264,7 @@ class Nystroem(ComparesObjects, Transformer):
             if precomputed:
                 C = objects[np.ix_(rows, columns)]
             else:
-                with pairs_named(rows, range(s), _PAIR), numbered(rows):
+                with pairs_named(rows, range(s), _PAIR):
                     C = self._kernel_values(objects if len(rows) == n else take(objects, rows))
             check_finite(C, rows, range(s), _PAIR)
             if len(out) == 0:

@@ -77,22 +77,28 @@ class _Composite(ListParams, Kernel):
     def __call__(self, X: Any, Y: Any = None) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
         Y = None if Y is None else as_second(self.as_objects, Y)
-        with np.errstate(over="ignore", under="ignore"):  # a product of small values becomes 0
-            K = self._combined(_gram(kernel, X, Y) for kernel in self.kernels)
-        large = np.isinf(K)
-        if large.any():
-            i, j = np.argwhere(large)[0]
-            too_large = " exceeds the largest float64; normalise the kernels"
-            raise BadPairValue(f"the {self._noun} of the kernels of", (int(i), int(j)), too_large, "X[{}] and Y[{}]")
-        return K
+        return self._finite((_gram(kernel, X, Y) for kernel in self.kernels), "X[{}] and Y[{}]")
 
     def diag(self, X: Any) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
-        return self._combined(diagonal(kernel, X) for kernel in self.kernels)
+        return self._finite(diagonal(kernel, X) for kernel in self.kernels)
 
     def _self_values(self, X: Any) -> npt.NDArray[np.float64]:
         X = self.as_objects(X)
-        return self._combined(self_values(kernel, X) for kernel in self.kernels)
+        return self._finite(self_values(kernel, X) for kernel in self.kernels)
+
+    def _finite(
+        self, values: Iterable[npt.NDArray[np.float64]], names: str = "X[{0}] and X[{0}]"
+    ) -> npt.NDArray[np.float64]:
+        """Return the combined `values`; raise if one is too large, with `names` for its objects."""
+        with np.errstate(over="ignore", under="ignore"):  # a product of small values becomes 0
+            K = self._combined(values)
+        large = np.argwhere(np.isinf(K))
+        if len(large):
+            too_large = " exceeds the largest float64; normalise the kernels"
+            index = int(large[0, 0]), int(large[0, -1])
+            raise BadPairValue(f"the {self._noun} of the kernels of", index, too_large, names)
+        return K
 
     def _precision(self, X: Any) -> float:
         return max(precision(kernel, X) for kernel in self.kernels)
@@ -195,7 +201,7 @@ class Product(_Composite):
         self.kernels = kernels
 
     def _combined(self, values: Iterable[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-        return reduce(np.multiply, values)
+        return reduce(lambda a, b: np.multiply(a, b, out=a, where=np.isfinite(a)), values)  # not inf * 0 = nan
 
 
 class Normalized(Kernel):

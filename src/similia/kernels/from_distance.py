@@ -171,7 +171,7 @@ class FromDistance(Kernel):
 
     def _random_objects(self, X: Any) -> Any:
         if not is_sampler(self.objects):
-            return self.as_objects(self.objects)
+            return as_second(self.as_objects, self.objects, "objects")
         n = check_positive_int(self.n_components, "n_components")
         seed = check_positive_int(self.random_state, "random_state", minimum=0)
         # Always in float64, so that the dtype of one object does not change the features of another.
@@ -392,7 +392,8 @@ class NegativeDistance(_Substitution):
 
     def _from_origin(self, X: Any, name: str = "X") -> npt.NDArray:
         pair = f"{name}[{{}}] and the origin"
-        return self._powers(distances_between(self.distance, X, [self.origin], pair=pair)[:, 0], pair)
+        origin = as_second(self.as_objects, [self.origin], "origin")
+        return self._powers(distances_between(self.distance, X, origin, pair=pair)[:, 0], pair)
 
     def _powers(self, D: npt.NDArray, pair: str) -> npt.NDArray:
         """Return D**power; if a power is out of range, raise an error that names the objects by `pair`."""

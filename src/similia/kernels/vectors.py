@@ -1,17 +1,15 @@
 """Kernels of vectors (Gaussian, optical), and the mean map kernel of sets of vectors.
 
-The optical kernel is the expected product of the random features ``|W x + b|^2`` of two vectors, with complex Gaussian
-W and b. Its explicit features are all products of two coordinates, and the squared norm. Cost: one matrix product per
-block.
-
-With the mean map kernel, two sets of points are as similar as their points are on average. Cost: |U| |V| values of the
-ground kernel for each pair of sets U and V. `similia.MeanMapFeatures` is linear in the number of points. K(U, U) + K(V,
-V) - 2 K(U, V) is the squared maximum mean discrepancy of the two sets, which `similia.distances.mmd2` with
-``unbiased=False`` computes.
+Cost of the optical kernel: one matrix product per block. Cost of the mean map kernel K: |U| |V| values of the ground
+kernel for each pair of sets U and V; `similia.MeanMapFeatures` is linear in the number of points. K(U, U) + K(V, V) - 2
+K(U, V) is the squared maximum mean discrepancy of the two sets, which `similia.distances.mmd2` with ``unbiased=False``
+computes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +21,17 @@ from similia.core import functions
 from similia.core.config import rows_per_block, run_tasks
 from similia.core.jit import njit
 from similia.core.products import row_product
-from similia.core.validation import BadValue, as_second, check_choice, check_positive, check_positive_int, check_vectors
+from similia.core.validation import (
+    BadItem,
+    BadPair,
+    BadValue,
+    as_second,
+    check_choice,
+    check_positive,
+    check_positive_int,
+    check_vectors,
+    part_from,
+)
 from similia.kernels.counts import scale_by_norms
 from similia.kernels.from_distance import suggest_gamma
 from similia.objects import SetBatch, as_sets
@@ -79,10 +87,7 @@ class RBF(Kernel):
         return check_vectors(X)
 
     def decided(self, X: Any) -> RBF:
-        """Return a copy of this kernel in which ``gamma="median"`` is replaced by its value for the vectors `X`.
-
-        If `gamma` is a number already, return this kernel itself.
-        """
+        """Return this kernel with ``gamma="median"`` replaced by its value for the vectors `X`."""
         if self.gamma != "median":
             return self
         return RBF(suggest_gamma(_euclidean, as_objects(self, X), 1000), self.scale)
@@ -333,12 +338,6 @@ class MeanMap(Kernel):
     reduce : {"mean", "sum"}, default="mean"
         "sum" does not divide by the sizes, so large sets have large kernel values.
 
-    Raises
-    ------
-    ValueError
-        When called, if `reduce` is unknown, if the points of X and Y differ in dimension, if X or Y holds no set, or if
-        a point has NaN or infinity.
-
     Notes
     -----
     If k is positive semi-definite, K is positive semi-definite, too. With ``reduce="mean"`` and `RBF`, two sets have
@@ -347,9 +346,7 @@ class MeanMap(Kernel):
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
     whose points are far apart has a small norm. The other sets in a call do not change K(U, V), not even in its last
-    bit, unless k itself depends on the other points. For example, if you call this kernel with
-    ``RBF(gamma="median")`` yourself, gamma depends on all points of `X`. In an estimator, gamma is computed only in
-    `fit` and then stays fixed.
+    bit, unless k itself depends on the other points, as ``RBF(gamma="median")`` does outside of estimators.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 
@@ -377,12 +374,7 @@ class MeanMap(Kernel):
         return as_sets(X)
 
     def decided(self, X: Any) -> MeanMap:
-        """Return a copy of this kernel whose settings no longer depend on the data.
-
-        Each setting of `ground`, the kernel of points, that depends on the data is replaced by its value for the points
-        of all sets in `X`. For example, ``gamma="median"`` becomes a number. If no setting depends on the data, return
-        this kernel itself.
-        """
+        """Return this kernel with the data-dependent settings of `ground` replaced by their values for all points."""
         check_kernel(self.ground, "ground")
         sets = as_objects(self, X)
         points = Distributed(sets.lazy(_points)) if isinstance(sets, Distributed) else _points(sets)
@@ -403,7 +395,11 @@ class MeanMap(Kernel):
     def diag(self, X: Any) -> Floats:
         A = self._read(X)
         ground = self._ground(A)
-        sums = np.array([self._sums(ground, one, one)[0, 0] for one in (A[i : i + 1] for i in range(len(A)))])
+        sums = np.empty(len(A))
+        for i in range(len(A)):
+            with part_from(i):
+                one = A[i : i + 1]
+                sums[i] = self._sums(ground, one, one)[0, 0]
         return sums if self.reduce == "sum" else sums / np.maximum(A.lengths, 1) ** 2
 
     def _precision(self, X: Any) -> float:
@@ -424,10 +420,7 @@ class MeanMap(Kernel):
 
     @staticmethod
     def _sums(ground: Any, A: SetBatch, B: SetBatch) -> Floats:
-        """Return the sum of `ground` over all pairs of points, for each set of A and each set of B.
-
-        Sets are cut into pieces of at most `_POINTS` points; the sums of pairs of pieces are added in the end.
-        """
+        """Return the sum of `ground` over all pairs of points, for each set of A and each set of B."""
         a, pieces_a = _pieces(A)
         b, pieces_b = (a, pieces_a) if A is B else _pieces(B)
         P = np.zeros((len(a) - 1, len(b) - 1))
@@ -439,7 +432,8 @@ class MeanMap(Kernel):
             for columns in tiles[number:] if A is B else runs(b, _POINTS):
                 others = B.values[b[columns.start] : b[columns.stop]]
                 if len(points) and len(others):
-                    k = np.ascontiguousarray(evaluate(ground, points, others), np.float64)
+                    with _points_named(A, a[rows.start], B, b[columns.start]):
+                        k = np.ascontiguousarray(evaluate(ground, points, others), np.float64)
                     cuts = a[rows.start : rows.stop + 1], b[columns.start : columns.stop + 1]
                     P[rows, columns] = _pair_sums(k, *(cut - cut[0] for cut in cuts))
 
@@ -448,6 +442,27 @@ class MeanMap(Kernel):
             P = np.triu(P) + np.triu(P, 1).T
         small = len(P) == len(A) and P.shape[1] == len(B)
         return P if small else _pair_sums(P, pieces_a, pieces_b)
+
+
+@contextmanager
+def _points_named(A: SetBatch, first_a: int, B: SetBatch, first_b: int) -> Iterator[None]:
+    """Context manager that names sets, and points in them, in errors about points of A and B, from the first on."""
+
+    def found(sets: SetBatch, point: int) -> tuple[int, int]:
+        i = int(np.searchsorted(sets.offsets, point, "right")) - 1
+        return i, point - sets.offsets[i]
+
+    try:
+        yield
+    except BadPair as error:
+        (i, p), (j, q) = found(A, first_a + error.index[0]), found(B, first_b + error.index[1])
+        raise error.changed(index=(i, j), expected=f" (points {p} and {q}){error.expected}") from error.__cause__
+    except BadItem as error:
+        if error.index is None:
+            raise
+        i, p = found(B, first_b + error.index) if error.collection == "Y" else found(A, first_a + error.index)
+        name, place = "X" if A is B else error.collection, f"point {p}, {error.place}".removesuffix(", ")
+        raise error.changed(index=i, collection=name, kind="set", place=place) from error.__cause__
 
 
 def _points(sets: Any, start: int = 0) -> npt.NDArray[np.floating]:

@@ -30,6 +30,7 @@ from similia.core.validation import (
     check_radius,
     check_vectors,
     is_table,
+    part_from,
 )
 from similia.distances.from_function import FromFunction
 from similia.learn.targets import checked_labels, checked_targets
@@ -168,10 +169,11 @@ class _KNeighbors(ComparesObjects, BaseEstimator):
         names = "X[{}] and training object {}"
         if self._squared_norms is None:
             return np.array(distances_between(self.distance_, X, self.objects_, start, names))
-        K = evaluate(self.distance_, X, self.objects_).astype(np.float64)
+        with part_from(start):
+            K = evaluate(self.distance_, X, self.objects_).astype(np.float64)
+            squares = diagonal(self.distance_, X)[:, None] + self._squared_norms - 2 * K
         if hasattr(self.distance_, "features"):
             alone.extend((np.flatnonzero(~K.any(axis=1)) + start).tolist())
-        squares = diagonal(self.distance_, X)[:, None] + self._squared_norms - 2 * K
         if not np.isfinite(squares).all():
             i, j = np.argwhere(~np.isfinite(squares))[0]
             raise BadPairValue("the kernel of", (int(i) + start, int(j)), " is not a finite number", names)
