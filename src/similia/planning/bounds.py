@@ -1,9 +1,7 @@
 r"""Bounds from theorems: how many features or samples keep an error small, and how fast a learnt function can change.
 
-For a distance d and R random objects omega_j, the features of D2KE are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)).
-So k~(x, y) = phi(x) . phi(y) is a mean of R independent numbers in [0, 1] with expectation k(x, y). If d is a metric,
-the theorems of Wu et al. hold, here with smaller constants, which the notes of the functions derive. The theorems of
-Ghanem et al. are about graphs that are embedded by sampled graphlets.
+The theorems of Wu et al. hold for metrics, here with smaller constants, which the notes of the functions derive. Those
+of Ghanem et al. are about graphs that are embedded by sampled graphlets.
 
 Cost: `effective_dimension` takes n^2 distances, the other functions none.
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
@@ -216,8 +214,9 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If `model` is not such a pipeline or search, or if the distance says in its attribute ``facts`` that it is not a
-        metric (such as DTW or ModifiedHausdorff).
+        If `model` is not such a pipeline or search; if its outputs are not linear in the features (those of
+        ``PoissonRegressor``, or of ``SVC`` for three classes, which are votes of pairs); or if the distance says in its
+        attribute ``facts`` that it is not a metric (such as DTW or ModifiedHausdorff).
 
     Notes
     -----
@@ -250,6 +249,11 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
             f"got {type(model).__name__} of {[type(step).__name__ for step in steps]}"
         )
     embedding, *scalers, linear = steps
+    if not _is_linear(linear):
+        raise ValueError(
+            f"lipschitz cannot take this {type(linear).__name__}: its predictions are not a linear function of the "
+            "features; take e.g. Ridge or LinearSVC"
+        )
     facts = getattr(embedding.distance_, "facts", None)
     if facts is not None and not facts.metric:
         raise ValueError(
@@ -480,6 +484,13 @@ def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
         centres.append(int(nearest.argmax()))
         np.minimum(nearest, D[centres[-1]], out=nearest)
     return centres, radii
+
+
+def _is_linear(model: Any) -> bool:
+    """Return whether the outputs of a fitted model with ``coef_`` are linear: neither have a log link nor are votes."""
+    link = getattr(getattr(model, "_base_loss", None), "link", None)
+    votes = getattr(model, "decision_function_shape", None) == "ovr" and len(model.classes_) > 2
+    return not votes and (link is None or not link.inverse(np.zeros(1)).any())
 
 
 def _rounded_up(needed: float, eps: float) -> int:
