@@ -195,6 +195,17 @@ def test_effective_dimension_refuses_what_has_none():
         effective_dimension(euclidean, [])
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_effective_dimension_names_the_pair_whose_distance_is_wrong(wrong):
+    D = euclidean(uniform(30, 2))
+    D[7, 15] = wrong
+    with pytest.raises(ValueError, match=f"holds {wrong:g} for objects 7 and 15, expected a finite number >= 0"):
+        effective_dimension("precomputed", D)
+    with pytest.raises(ValueError, match=rf"returned {wrong:g} for X\[7\] and X\[15\], expected a finite number"):
+        # a sample in another order, which leaves out the object 9
+        effective_dimension(lambda X: D[np.ix_(X, X)], list(range(30)), n=29, random_state=1)
+
+
 # ---- Lipschitz constants
 
 
