@@ -199,12 +199,24 @@ def distances_between(distance: Any, X: Any, Y: Any = None, start: int = 0, pair
     rows, columns = range(start, start + n), range(n if Y is None else as_second(n_objects, Y))
     with pairs_named(rows, columns, pair):
         values = _checked_values(distance, X, Y, "distance")
+    return _finite_distances(values, f"the distance {name_of(distance)} returned", pair or "X[{}] and Y[{}]", start)
+
+
+def distance_matrix(D: Any, square: bool = False) -> Floats:
+    """Return precomputed distances as a 2-D float array; raise for a wrong shape, or unless all are finite and >= 0."""
+    D = as_floats(D, "the matrix of distances has")
+    if D.ndim != 2 or len(D) == 0 or (square and D.shape[0] != D.shape[1]):
+        kind = "a square matrix" if square else "a matrix"
+        raise ValueError(f'distance="precomputed" needs {kind} of distances, got shape {D.shape}')
+    return _finite_distances(D, "the matrix of distances holds", "objects {} and {}")
+
+
+def _finite_distances(values: Floats, whose: str, pair: str, start: int = 0) -> Floats:
     bad = ~(values >= 0) | np.isinf(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        found = f"the distance {name_of(distance)} returned {values[i, j]:.6g} for"
-        names = pair or "X[{}] and Y[{}]"
-        raise BadPairValue(found, (int(i) + start, int(j)), ", expected a finite number >= 0", names)
+        index, expected = (int(i) + start, int(j)), ", expected a finite number >= 0"
+        raise BadPairValue(f"{whose} {values[i, j]:.6g} for", index, expected, pair)
     return values
 
 
@@ -453,7 +465,6 @@ def without_addresses(value: Any) -> str:
 
 
 def _checked_values(function: Any, X: Any, Y: Any, what: str) -> npt.NDArray:
-    """Return the values of a kernel or distance as floats; raise if they are not numbers or not of shape (n, m)."""
     name, shape = name_of(function), (n_objects(X), n_objects(X if Y is None else Y))
     values = as_floats(_called(function, X, Y, what), f"the {what} {name} returned")
     if values.shape != shape:
@@ -733,10 +744,7 @@ def _objects(X: Any, name: str) -> list[Any]:
 def _tile(
     function: Callable[[Any, Any], float], xs: list, ys: list, rows: range, columns: range, mirror: bool
 ) -> npt.NDArray[np.float64] | Exception:
-    """Return f(x, y) for all pairs of a tile, or the error of the first pair that fails.
-
-    If `mirror`, values below the diagonal of the matrix are copied from above it.
-    """
+    """Return f(x, y) for all pairs of a tile, or the error of the first pair that fails."""
     out = np.empty((len(xs), len(ys)))
     try:
         for a, (i, x) in enumerate(zip(rows, xs, strict=True)):
@@ -751,7 +759,6 @@ def _tile(
 
 
 def _checked(function: Callable[[Any, Any], float], x: Any, y: Any, i: int, j: int) -> float:
-    """Return f(x, y), or raise an error that names the pair."""
     name = name_of(function)
     try:
         value = function(x, y)

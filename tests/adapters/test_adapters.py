@@ -74,8 +74,11 @@ def aeon(monkeypatch):
         values = np.array([[scale * warped(a.T, b.T) for b in y] for a in x])
         return values if method == "dtw" else -values
 
+    def twe_distance(x, y, window=None):
+        return warped(x.T, y.T)
+
     def get_distance_function_names():
-        return ["dtw", "minus", "shift_scale"]
+        return ["dtw", "minus", "shift_scale", "twe"]
 
     def dtw_pairwise_distance(x, y=None):
         raise AssertionError("called by its name")
@@ -86,7 +89,7 @@ def aeon(monkeypatch):
     fake = module("aeon.distances", monkeypatch, pairwise_distance=pairwise_distance,
                   get_distance_function_names=get_distance_function_names,
                   shift_scale_invariant_distance=shift_scale_invariant_distance,
-                  dtw_pairwise_distance=dtw_pairwise_distance)  # fmt: skip
+                  dtw_pairwise_distance=dtw_pairwise_distance, twe_distance=twe_distance)  # fmt: skip
     fake.calls = calls
     return fake
 
@@ -141,6 +144,16 @@ def test_blocks_of_rows_make_the_same_matrix(aeon):
     assert len(aeon.calls) - before == len(SERIES)
     from_aeon("shift_scale", scale=0.0)(SERIES)
     assert aeon.calls[-1] == ("shift_scale", 1, False)  # not symmetric: all pairs are asked for
+
+
+def test_bounded_twe_is_computed_pair_by_pair_and_slopes_are_not_mirrored(aeon):
+    expected = [[warped(x, y) for y in SERIES] for x in SERIES]
+    np.testing.assert_allclose(from_aeon("twe", window=0.2)(SERIES), expected)
+    assert not aeon.calls
+    from_aeon("twe", scale=0.0)(SERIES)
+    aeon.pairwise_distance = lambda x, y, method, itakura_max_slope, n_jobs: np.tri(len(x), len(y))
+    np.testing.assert_array_equal(from_aeon("dtw", itakura_max_slope=0.5)(SERIES), np.tri(len(SERIES)))
+    assert aeon.calls == [("twe", 1, True)]
 
 
 def test_a_function_of_two_series_is_an_aeon_distance(aeon):
@@ -272,6 +285,11 @@ def test_pot_of_histograms_by_a_cost_of_bins(ot):
     np.testing.assert_allclose(from_pot(cost=cost)(H, H), [[0.5, 1.5], [1.5, 0.0]])
 
 
+def test_pot_of_a_cost_that_is_not_symmetric_is_asked_for_all_pairs(ot):
+    cost = [[0.0, 1.0], [5.0, 0.0]]  # uphill is dearer than downhill
+    np.testing.assert_array_equal(from_pot(cost=cost)([[1.0, 0.0], [0.0, 1.0]]), cost)
+
+
 def test_pot_functions_of_points_shapes_and_numbers(ot):
     means = np.array([x.mean() for x in SETS])
     gaps = np.abs(np.subtract.outer(means, means))
@@ -397,6 +415,9 @@ class Undefined(Walks):
 
 WRONG = {
     "aeon: a name": (lambda: from_aeon("dwt")(SERIES), "aeon has no distance 'dwt'; it has dtw, minus"),
+    "aeon: an option of a pair": (
+        lambda: from_aeon("twe", window=0.2, windw=1)(SERIES), "aeon's twe failed for .*: TypeError: .*windw"
+    ),
     "aeon: an option": (lambda: from_aeon("dtw", windw=1)(SERIES), "aeon's dtw failed: TypeError: .*windw"),
     "aeon: fails": (lambda: from_aeon()(SERIES, [np.ones((2, 2))] * 13), "aeon's dtw failed: RuntimeError: unlucky"),
     "aeon: negative": (lambda: from_aeon("minus")(SERIES), r"aeon's minus returned -.* for X\[0\] and Y?X?\[?1?.*>= 0"),
@@ -492,6 +513,11 @@ def test_aeon_itself():
         sm.checks.check_distance(from_aeon(name), SERIES)
     equal = [s[:3] for s in SERIES]
     sm.checks.check_distance(AeonDistance("euclidean"), equal)
+    for options in ({"window": 0.2}, {"itakura_max_slope": 0.5}):
+        for name in ("twe", "dtw"):
+            distance, one = from_aeon(name, **options), getattr(distances, f"{name}_distance")
+            expected = [[one(x.T.copy(), y.T.copy(), **options) for y in SERIES] for x in SERIES]
+            np.testing.assert_allclose(distance(SERIES), expected)
 
 
 @pytest.mark.ecosystem

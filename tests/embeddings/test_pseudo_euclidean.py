@@ -211,8 +211,8 @@ def test_bad_input():
     negative[1, 2] = -1
     cases = [
         (lambda: PseudoEuclidean("precomputed").fit(crooked), r"not symmetric: d\(X\[\d\], X\[\d\]\)"),
-        (lambda: PseudoEuclidean("precomputed").fit(negative), "objects 1 and 2 is -1, expected a finite number"),
-        (lambda: PseudoEuclidean("precomputed").fit(D * np.nan), "objects 0 and 0 is nan"),
+        (lambda: PseudoEuclidean("precomputed").fit(negative), "holds -1 for objects 1 and 2, expected a finite"),
+        (lambda: PseudoEuclidean("precomputed").fit(D * np.nan), "holds nan for objects 0 and 0"),
         (lambda: PseudoEuclidean("precomputed").fit(D[:3]), "needs a square matrix"),
         (lambda: PseudoEuclidean("precomputed").fit(D).transform(D[:, :4]), "D has 4 columns, expected 6"),
         (lambda: PseudoEuclidean(manhattan).fit(np.ones((4, 2))), "all distances among 4 objects are 0"),

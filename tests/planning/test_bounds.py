@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, TweedieRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
 
 import similia as sm
 from experiments import d2ke_theory
@@ -194,6 +195,17 @@ def test_effective_dimension_refuses_what_has_none():
         effective_dimension(euclidean, [])
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_effective_dimension_names_the_pair_whose_distance_is_wrong(wrong):
+    D = euclidean(uniform(30, 2))
+    D[7, 15] = wrong
+    with pytest.raises(ValueError, match=f"holds {wrong:g} for objects 7 and 15, expected a finite number >= 0"):
+        effective_dimension("precomputed", D)
+    with pytest.raises(ValueError, match=rf"returned {wrong:g} for X\[7\] and X\[15\], expected a finite number"):
+        # a sample in another order, which leaves out the object 9
+        effective_dimension(lambda X: D[np.ix_(X, X)], list(range(30)), n=29, random_state=1)
+
+
 # ---- Lipschitz constants
 
 
@@ -299,6 +311,32 @@ def test_lipschitz_refuses_what_is_no_metric_and_other_models():
                   make_pipeline(d2ke(Manhattan()), Ridge())):  # fmt: skip
         with pytest.raises(ValueError, match="lipschitz takes a fitted pipeline of D2KE"):
             lipschitz(wrong)
+
+
+@pytest.mark.parametrize(
+    "model", [PoissonRegressor(), GammaRegressor(), TweedieRegressor(power=1.5), SVC(kernel="linear")], ids=repr
+)
+def test_lipschitz_refuses_log_links_and_votes(model):
+    X = uniform(60, 2)
+    model = make_pipeline(d2ke(Manhattan()), model).fit(X, 1 + (3 * X[:, 0]).astype(int))
+    with pytest.raises(ValueError, match="its predictions are not a linear function of the features"):
+        lipschitz(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "classes"),
+    [(TweedieRegressor(power=0), 3), (SVC(kernel="linear"), 2),
+     (SVC(kernel="linear", decision_function_shape="ovo"), 3)], ids=repr,
+)  # fmt: skip
+def test_lipschitz_takes_what_is_linear_of_the_same_kinds(model, classes):
+    X = uniform(200, 2)
+    model = make_pipeline(d2ke(Manhattan()), model).fit(X, 1 + (classes * X[:, 0]).astype(int))
+    f = getattr(model, "decision_function", model.predict)
+    values = f(uniform(200, 2, seed=5)).reshape(200, -1)
+    L = lipschitz(model)
+    assert len(L) == values.shape[1]
+    for j, most in enumerate(L):
+        assert 0 < steepest(model, uniform(200, 2, seed=5), lambda X, j=j: values[:, j]) < most
 
 
 # ---- the theory, measured

@@ -219,6 +219,10 @@ def test_drawn_objects_are_as_described():
     assert n_objects(strings) == 50
     assert len(np.unique(strings.values)) == 3
     assert set(np.diff(strings.offsets)) == {20}
+    for letters in (63, 64, 192, 10**10):
+        written = "".join(Objects("strings", letters=letters).sample(50, 2000).tolist())
+        assert 62 < len(set(written)) <= letters
+        assert written.isascii() == (letters == 63)
     graphs = Objects("graphs", edges=32 / 30, letters=5).sample(1000, 30)
     assert isinstance(graphs, GraphBatch)
     assert graphs.n_nodes == 30_000

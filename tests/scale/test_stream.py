@@ -463,6 +463,14 @@ def test_a_cluster_that_is_not_there_is_one_sentence_within_patience(tmp_path, m
         encode_stream(ENCODER, WORDS, tmp_path / "x.npy", workers="tcp://127.0.0.1:9")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("chunk", 0), ("chunk", "3"), ("workers", -1), ("workers", 0), ("workers", True)]
+)
+def test_chunk_and_workers_are_checked_before_anything_is_read(tmp_path, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= 1, got {value!r}"):
+        encode_stream(ENCODER, iter(WORDS), tmp_path / "x.npy", **{name: value})
+
+
 def test_a_run_that_goes_on_reads_on_where_the_last_chunk_ended(tmp_path, monkeypatch):
     path, chunks, begun = next(iter(sources(tmp_path))), ObjectStream.chunks, []
     monkeypatch.setattr(ObjectStream, "chunks", lambda self, *a: (begun.append(a), chunks(self, *a))[1])

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -404,6 +405,9 @@ def test_no_objects_are_not_taken(tmp_path):
         (["a", b"b"], TypeError, "item 1 is bytes among str"),
         ([StringBatch.from_list(["a"]), as_series([[1.0]])], TypeError, "item 1 is a SeriesBatch, expected strings"),
         ([1, 2], TypeError, "item 0 is 1, expected a string"),
+        ([sp.csr_array(np.eye(3))], TypeError, "item 0 is <.*expected a string, an array"),
+        (sp.csr_matrix(np.eye(3)), TypeError, r"expected an array of rows, got a sparse matrix of shape \(3, 3\)"),
+        (sp.csr_array(np.eye(3)), TypeError, r"got a sparse matrix of shape \(3, 3\); give X.toarray\(\)"),
         ([], ValueError, "holds no objects"),
         ({"a", "b"}, TypeError, "ordered iterable"),
         (b"abc", TypeError, "ordered iterable"),

@@ -4,8 +4,7 @@ r"""Use the optimal transport of POT as distances of point sets, histograms and 
 
 The weights a and b belong to the points of two sets or to the bins of two histograms; T is a transport plan. For sets,
 M holds the distances from the points of one to those of the other, and all points of a set have the same weight. For
-histograms, M is a given cost of moving mass between bins. The function of POT is called once for each pair of objects:
-n m times for two collections, n (n + 1) / 2 times for one collection and a symmetric distance. Calls run in
+histograms, M is a given cost of moving mass between bins. The function of POT is called for each pair of objects, in
 ``similia.config(n_jobs=...)`` processes. A call of emd2 for sets of s points costs O(s^3 log s).
 
 Library: Flamary et al., "POT: Python Optimal Transport", JMLR 22, 2021. `similia.distances.SlicedWasserstein` is a
@@ -85,7 +84,8 @@ class POTDistance(Forwarded, Distance):
         pair = self._pair()
         left = self._arrays(self.as_objects(X), "X")
         right = None if Y is None else self._arrays(as_second(self.as_objects, Y), "Y")
-        D = distances_between(EachPair(pair, self.symmetric), left, right).astype(np.float64, copy=False)
+        symmetric = self.symmetric and (self.cost is None or np.array_equal(self.cost, np.transpose(self.cost)))
+        D = distances_between(EachPair(pair, symmetric), left, right).astype(np.float64, copy=False)
         return np.sqrt(D, out=D) if self.root else D
 
     def _pair(self) -> Callable[[Any, Any], float]:
@@ -207,7 +207,8 @@ def from_pot(
         Whether to take the square root of the values. "emd2" with the metric "sqeuclidean", for example, is the square
         of the 2-Wasserstein distance.
     symmetric : bool, default=True
-        Whether d(x, y) = d(y, x). If True, ``d(X)`` calls the function once, not twice, for each pair of objects.
+        Whether d(x, y) = d(y, x). If True, ``d(X)`` calls the function once, not twice, for each pair of objects; twice
+        if `cost` is not symmetric.
     **params
         Options of the function, such as ``reg=0.1`` for "sinkhorn2". If the function has an option ``seed`` or
         ``random_state``, this option is 0 by default.

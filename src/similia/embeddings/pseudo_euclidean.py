@@ -27,11 +27,18 @@ from similia.core.config import one_blas_thread, row_blocks, track
 from similia.core.estimators import Transformer, all_at_once, check_fitted, check_table, detached
 from similia.core.products import row_product
 from similia.core.state import array, count, objects, state
-from similia.core.validation import BadPairValue, RandomState, at_most, check_positive_int, generator, pairs_named
+from similia.core.validation import RandomState, at_most, check_positive_int, generator, pairs_named
 from similia.embeddings.landmarks import Index, check_symmetric, landmark_columns, with_signs
 from similia.objects import take
 from similia.objects.sequences import at_least_one
-from similia.similarity import ComparesObjects, as_floats, as_objects, check_distance, distances_between, read_objects
+from similia.similarity import (
+    ComparesObjects,
+    as_objects,
+    check_distance,
+    distance_matrix,
+    distances_between,
+    read_objects,
+)
 from similia.sources.dask import from_parts, lazily, refuse_lazy
 
 Floats = npt.NDArray[np.floating]
@@ -171,7 +178,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         check_fitted(self)
         s = len(self.landmark_indices_)
         if self._fitted_to_matrix:
-            X = _as_matrix(X)
+            X = distance_matrix(X)
             columns = landmark_columns(X, self.landmark_indices_, self._n_train, "D")
         else:
             X = read_objects(self, self.distance_, X, reset=False)
@@ -214,7 +221,7 @@ class PseudoEuclidean(ComparesObjects, Transformer):
         self.distance_ = detached(self.distance)
         if self._precomputed:
             refuse_lazy(X, "the matrix of distances is needed here, as a numpy array; fit to X.compute()")
-            X = _as_matrix(X, square=True)
+            X = distance_matrix(X, square=True)
             check_table(self, X, reset=True)
         else:
             if self.n_landmarks is None:
@@ -279,17 +286,3 @@ def _squares(D: Floats) -> npt.NDArray[np.float64]:
     if D.max(initial=0) > _LARGEST:
         raise ValueError(f"a distance is {D.max():.3g}, too large to square; scale the objects")
     return np.square(D, dtype=np.float64)
-
-
-def _as_matrix(D: Any, square: bool = False) -> npt.NDArray[np.floating]:
-    """Return precomputed distances as a 2-D float array; raise for a wrong shape, or a negative or non-finite entry."""
-    D = as_floats(D, "D has")
-    if D.ndim != 2 or len(D) == 0 or (square and D.shape[0] != D.shape[1]):
-        kind = "a square matrix" if square else "a matrix"
-        raise ValueError(f'distance="precomputed" needs {kind} of distances, got shape {D.shape}')
-    bad = ~(D >= 0) | np.isinf(D)
-    if bad.any():
-        i, j = np.argwhere(bad)[0]
-        found = f" is {D[i, j]:.6g}, expected a finite number >= 0"
-        raise BadPairValue("the distance of", (int(i), int(j)), found, "objects {} and {}")
-    return D

@@ -1,11 +1,8 @@
 r"""Bounds from theorems: how many features or samples keep an error small, and how fast a learnt function can change.
 
-For a distance d and R random objects omega_j, the features of D2KE are phi_j(x) = R^(-1/2) exp(-gamma d(x, omega_j)).
-So k~(x, y) = phi(x) . phi(y) is a mean of R independent numbers in [0, 1] with expectation k(x, y). If d is a metric,
-the theorems of Wu et al. hold, here with smaller constants, which the notes of the functions derive. The theorems of
-Ghanem et al. are about graphs that are embedded by sampled graphlets.
+The theorems of Wu et al. hold for metrics, here with smaller constants, which the notes of the functions derive. Those
+of Ghanem et al. are about graphs that are embedded by sampled graphlets.
 
-Cost: `effective_dimension` takes n^2 distances, the other functions none.
 Papers: Wu, Yen, Xu, Ravikumar & Witbrock, "D2KE: From Distance to Kernel and Embedding", Section 4 and Appendix A;
 Ghanem, Keriven & Tremblay, "Fast graph kernel with optical random features", ICASSP 2021, Theorems 4 and 5.
 """
@@ -20,11 +17,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
-from similia.core.validation import RandomState, check_choice, check_positive, check_positive_int, generator
+from similia.core.validation import (
+    RandomState,
+    check_choice,
+    check_positive,
+    check_positive_int,
+    generator,
+    pairs_named,
+)
 from similia.objects import take
 from similia.objects.sequences import at_least_one
 from similia.pipelines import steps_of
-from similia.similarity import as_objects, distances_between
+from similia.similarity import as_objects, distance_matrix, distances_between
 
 # Graphs on k nodes up to isomorphism, k = 2, 3, ..., 11 (OEIS A000088).
 _N_GRAPHS = (2, 4, 11, 34, 156, 1044, 12346, 274668, 12005168, 1018997864)
@@ -146,7 +150,8 @@ def effective_dimension(distance: Any, X: Any, n: int = 1000, random_state: Rand
     Raises
     ------
     ValueError
-        If there are fewer than ten different objects, or if all distances between them are equal.
+        If there are fewer than ten different objects, if all distances between them are equal, or if a distance is
+        negative or not finite.
 
     Notes
     -----
@@ -216,8 +221,9 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If `model` is not such a pipeline or search, or if the distance says in its attribute ``facts`` that it is not a
-        metric (such as DTW or ModifiedHausdorff).
+        If `model` is not such a pipeline or search; if its predictions are not linear in the features
+        (``PoissonRegressor``, ``SVC`` for three classes); or if the distance says in its attribute ``facts`` that it is
+        not a metric (such as DTW or ModifiedHausdorff).
 
     Notes
     -----
@@ -250,6 +256,11 @@ def lipschitz(model: Any) -> npt.NDArray[np.float64]:
             f"got {type(model).__name__} of {[type(step).__name__ for step in steps]}"
         )
     embedding, *scalers, linear = steps
+    if not _is_linear(linear):
+        raise ValueError(
+            f"lipschitz cannot take this {type(linear).__name__}: its predictions are not a linear function of the "
+            "features; take e.g. Ridge or LinearSVC"
+        )
     facts = getattr(embedding.distance_, "facts", None)
     if facts is not None and not facts.metric:
         raise ValueError(
@@ -460,12 +471,11 @@ def mmd_error(n_components: int | None, n_samples: int, delta: float, features: 
 def _sampled_distances(distance: Any, X: Any, n: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Return the float64 distance matrix between `n` objects drawn from `X`, or all objects if there are fewer."""
     precomputed = isinstance(distance, str) and distance == "precomputed"
-    X = np.asarray(X) if precomputed else as_objects(distance, X)
+    X = distance_matrix(X, square=True) if precomputed else as_objects(distance, X)
     total = at_least_one(X)
-    if precomputed and X.shape != (total, total):
-        raise ValueError(f'distance="precomputed" needs a square matrix of distances, got shape {X.shape}')
     chosen = rng.choice(total, n, replace=False) if n < total else np.arange(total)
-    D = X[np.ix_(chosen, chosen)] if precomputed else distances_between(distance, take(X, chosen))
+    with pairs_named(chosen, chosen, "X[{}] and X[{}]"):
+        D = X[np.ix_(chosen, chosen)] if precomputed else distances_between(distance, take(X, chosen))
     return D.astype(np.float64)
 
 
@@ -482,14 +492,19 @@ def _greedy_cover(D: npt.NDArray[np.float64]) -> tuple[list[int], list[float]]:
     return centres, radii
 
 
+def _is_linear(model: Any) -> bool:
+    """Return whether the outputs of a fitted model with ``coef_`` have no log link and are no votes."""
+    link = getattr(getattr(model, "_base_loss", None), "link", None)
+    votes = getattr(model, "decision_function_shape", None) == "ovr" and len(model.classes_) > 2
+    return not votes and (link is None or not link.inverse(np.zeros(1)).any())
+
+
 def _rounded_up(needed: float, eps: float) -> int:
-    """Return a number rounded up; raise if it is infinite because the acceptable error `eps` is too small."""
     if not math.isfinite(needed):
         raise ValueError(f"eps={eps!r} needs more than 1e308 samples or features; allow a larger error")
     return math.ceil(needed)
 
 
 def _check_share(value: Any, name: str, most: int = 1, why: str = "") -> None:
-    """Raise if `value` is not a number above 0 and below `most`; the message calls it `name` and ends with `why`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < most:
         raise ValueError(f"{name} must lie between 0 and {most}{why}, got {value!r}")

@@ -6,8 +6,6 @@ where t(L, s) is the seconds per object of length L with s landmarks or random o
 number of objects that an encoder is fitted to. Evaluations and bytes follow from the sizes. The constants in the
 formulas for seconds are measured on this machine, by running the estimators at sizes up to those requested.
 
-Cost: that of the calibration, 5 to 20 seconds; none with the `costs` of an earlier plan.
-
 The calibration models the seconds of each step as a formula of its sizes, fitted to runs of the real estimators. A
 formula is a sum of terms, each a constant times a product of sizes. The sizes are those of a run in which n objects
 of length L, in `calls` chunks, are compared with s landmarks (or random objects) and become codes of b bits:
@@ -24,7 +22,8 @@ search 1 + n b
 ====== ==========================================================================================================
 
 The constants minimise squared relative errors, by non-negative least squares over medians of a few rounds; every round
-runs all sizes in turn. Cost: 5 to 20 seconds; sizes are halved until a run is short enough.
+runs all sizes in turn. Cost: 5 to 20 seconds, none with the `costs` of an earlier plan; sizes are halved until a run
+is short enough.
 """
 
 from __future__ import annotations
@@ -144,7 +143,8 @@ class Objects:
             return take(self.own, np.concatenate(rows)[:n])
         offsets = np.arange(n + 1, dtype=np.int64) * length
         if self.kind == "strings":
-            return StringBatch(rng.integers(65, 65 + self.letters, offsets[-1], dtype=np.uint8), offsets)
+            end = 65 + min(self.letters, 2**20)  # Unicode has few more
+            return StringBatch(rng.integers(65, end, offsets[-1], np.uint8 if end <= 128 else np.uint32), offsets)
         if self.kind == "graphs":
             return self._graphs(offsets, length, rng)
         if self.kind == "vectors":
@@ -425,8 +425,7 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, and `hours`, as a dict of values that JSON can store.
 
-        ``hours`` is the total of the steps ``fit``, ``encode`` and ``index``. In place of the measurements in `costs`,
-        the dict holds ``calibration``, a summary of them.
+        In place of the measurements in `costs`, the dict holds ``calibration``, a summary of them.
         """
         fields = {name: value for name, value in vars(self).items() if name != "costs"}
         costs = self.costs

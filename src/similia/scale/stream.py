@@ -2,10 +2,9 @@
 
 A source is read in chunks. The model processes each chunk, in this process or on a Dask cluster (see `workers`). The
 results of the chunks are committed, in the order of the source, to a journal or an index, together with the number of
-objects done so far. The results do not depend on the chunks, the workers or interruptions. The command line calls these
-functions, so Python can resume a run that the command line began, and vice versa. Cost: `transform` of all objects, one
-additional reading of a file for its fingerprint, and two flushes to the disk per chunk. A resumed run reads the file
-from its beginning, but transforms only the remaining objects.
+objects done so far. The results do not depend on the chunks, the workers or interruptions. Cost: `transform` of all
+objects, one additional reading of a file for its fingerprint, and two flushes to the disk per chunk. A resumed run
+reads the file from its beginning, but transforms only the remaining objects.
 
 `Predictions` become lines of CSV, TSV or JSON, with class scores, label sets, intervals or standard deviations. Scores
 and standard deviations are rounded to six digits, and ends of intervals to nine. The last digits of sums of floats
@@ -35,7 +34,15 @@ from similia.core.config import meter, part_of_more, settings
 from similia.core.estimators import ObjectsOut, check_columns
 from similia.core.hashing import digest_of
 from similia.core.text import short
-from similia.core.validation import BadItem, BadPair, as_path, check_codes, check_encoder, warn_user
+from similia.core.validation import (
+    BadItem,
+    BadPair,
+    as_path,
+    check_codes,
+    check_encoder,
+    check_positive_int,
+    warn_user,
+)
 from similia.learn.conformal import checked_coverage
 from similia.objects import SeriesBatch, SetBatch
 from similia.pipelines import decides_in_pairs, parts_of, steps_of
@@ -243,6 +250,9 @@ def partial_of(output: Path) -> Path:
 
 def bounds(chunk: int, workers: Any = None) -> dict[str, Any]:
     """Return the maximum numbers of objects and bytes per chunk with which all chunks in memory fit into max_memory."""
+    check_positive_int(chunk, "chunk")
+    if isinstance(workers, int):
+        check_positive_int(workers, "workers")
     alive = 4 if workers is None else 2 * workers + 2 if isinstance(workers, int) else _ELSEWHERE
     memory = settings().max_memory
     most = max(2**12, memory // (_PER_BYTE * alive))
@@ -451,7 +461,6 @@ def _codes(encoder: Any, X: Any) -> npt.NDArray[np.uint8]:
 
 
 def _encoded(model: tuple[Any, Any], X: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32] | None]:
-    """Return the codes of objects, and their vectors or None, for `add_stream`; `model` is (search, example object)."""
     return encoded(*model, X)
 
 
@@ -657,7 +666,6 @@ def _with_std(model: Any, X: Any) -> tuple[npt.NDArray, npt.NDArray[np.float64]]
 
 
 def _check_std(model: Any) -> None:
-    """Raise if the model predicts no standard deviations."""
     last = steps_of(model)[-1]
     if "return_std" not in inspect.signature(last.predict).parameters:
         raise ValueError(

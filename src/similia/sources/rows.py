@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from similia.core.text import short
 from similia.core.validation import BadFile, BadItem, BadValue, check_vectors, read_header
@@ -298,6 +299,8 @@ class Items:
         source = to_array(source) if is_frame(source) else source
         if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
             raise TypeError(f"expected a path or an ordered iterable of objects, got {short(source)}")
+        if sp.issparse(source):
+            raise TypeError(f"expected an array of rows, got a sparse matrix of shape {source.shape}; give X.toarray()")
         self.n: int | None = len(source) if isinstance(source, Sized) else None
         self._source: Any = source
         if isinstance(source, Batch) or (isinstance(source, np.ndarray) and source.ndim == 2):
@@ -364,7 +367,6 @@ class Items:
 
 
 def _check_kind(wanted: str | None, found: str) -> None:
-    """Raise if the caller named another kind of objects than the iterable holds."""
     if wanted not in (None, found):
         raise ValueError(f"kind={wanted!r} is for an iterable of arrays, but this one holds {found}; drop kind")
 
@@ -378,7 +380,7 @@ def kind_of_item(item: Any) -> str:
         return "strings"
     if isinstance(item, np.ndarray | list | tuple):
         return "series"
-    if item is None or isinstance(item, int | float):
+    if item is None or isinstance(item, int | float) or sp.issparse(item):
         raise TypeError(f"item 0 is {short(item)}, expected a string, an array, a graph or a batch of objects")
     return "graphs"
 
