@@ -7,6 +7,7 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,37 @@ def test_dask_gives_the_same_for_any_partitions(similarity: Any, options: dict[s
     assert checked.n_true > 10
 
 
+def test_a_collection_of_another_length_is_not_checked(tmp_path: Path) -> None:
+    bag = pytest.importorskip("dask.bag")
+    found = near_duplicates(TEXTS[:40], Levenshtein(), 1)
+    for X in (TEXTS[:30], TEXTS[:50]):
+        for collection in (X, open_stream(fasta(tmp_path / "x.fasta", X)), bag.from_sequence(X, npartitions=3)):
+            with pytest.raises(ValueError, match=f"has {len(X)} objects, expected the 40 in which near-dup"):
+                found.check(collection, n_checked=3)
+
+
 # ---- any similarity
+class Locked:
+    """A distance that cannot be pickled."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self, x: str, y: str) -> float:
+        with self.lock:
+            return float(x != y)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_function_that_cannot_be_pickled_needs_no_digest(named: bool, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("aa\nbb\ncc\naa\n")
+    folder = tmp_path / "run" if named else None
+    for _ in range(2):
+        source = open_stream(tmp_path / "x.txt")
+        found = near_duplicates(source, sm.distances.FromFunction(Locked()), 0, method="exact", folder=folder)
+        assert found.pairs.tolist() == [[0, 3]]
+
+
 def series(n: int, length: int = 24, each: int = 3) -> Any:
     """Return random walks of which `each` in a row are nearly the same."""
     rng = np.random.default_rng(3)

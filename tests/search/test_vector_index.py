@@ -493,6 +493,7 @@ def test_readers_see_the_index_before_or_after_a_change():
         (lambda: VectorIndex().fit(np.eye(3)).remove([0, 1, 2]).kneighbors(np.eye(3), 1), "the index is empty"),
         (lambda: VectorIndex(4).fit(np.eye(3)).set_params(bits=1).kneighbors(np.eye(3), 1), "bits must be 4, as"),
         (lambda: VectorIndex(1).fit(np.eye(3)).set_params(bits=8).add(np.eye(3)), "bits must be 1, as in fit, got 8"),
+        (lambda: pickle.dumps(VectorIndex(4).fit(np.eye(3)).set_params(bits=8)), "bits must be 4, as in fit, got 8"),
         (lambda: VectorIndex().fit(np.eye(3)).radius_neighbors(np.eye(3), -1), "radius must be a number >= 0"),
         (lambda: VectorIndex().fit(np.eye(3)).add(1e20 * np.eye(3)), r"X\[0\] is 1e15 times as far"),
         (lambda: VectorIndex().fit(np.eye(3)).kneighbors(np.eye(3)[:, :3] * [[1], [1e300], [1]], 1), r"X\[1\] is 1e15"),

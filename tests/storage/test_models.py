@@ -13,6 +13,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -218,6 +219,31 @@ def test_a_folder_of_a_cache_comes_with_a_way_out(tmp_path):
     with pytest.raises(ValueError, match=r"; set memory=None first$"):
         sm.save(model, tmp_path / "m.similia")
     sm.save(model.set_params(memory=None), tmp_path / "m.similia")
+
+
+def nested(levels):
+    kernel = sm.kernels.Spectrum(k=2)
+    for _ in range(levels):
+        kernel = sm.kernels.Sum([kernel, sm.kernels.Spectrum(k=3)])
+    return kernel
+
+
+@pytest.mark.parametrize(("parameters", "words"), [
+    ({"kernel": nested(19)}, r"description that is nested too deeply; change that part, or joblib\.dump"),
+    ({"alpha": np.longdouble(1)}, "numpy.longdouble"),
+])  # fmt: skip
+def test_what_load_would_refuse_is_not_saved(parameters, words, tmp_path):
+    model = sm.KernelRidge(nested(9)).fit(["ab", "b", "dc", "d"], [0.0, 1.0, 0.0, 2.0])
+    path = sm.save(model, tmp_path / "m.similia")
+    with pytest.raises(ValueError, match=f"^the model cannot be saved, as it .*{words}"):
+        sm.save(clone(model).set_params(**parameters), path)
+    assert sm.load(path).predict(["ab"]) == model.predict(["ab"])
+
+
+def test_a_sparse_array_is_saved_whatever_memory_is_allowed(tmp_path):
+    with sm.config(max_memory=1):
+        path = sm.save({"features": csr_array(np.eye(3))}, tmp_path / "m.similia")
+    np.testing.assert_array_equal(sm.load(path)["features"].toarray(), np.eye(3))
 
 
 VECTORS = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)

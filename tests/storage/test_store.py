@@ -80,6 +80,36 @@ def test_more_dead_rows_than_live_ones_are_dropped(tmp_path):
     assert store.append(codes_of(1)).tolist() == [100]
 
 
+def test_a_removal_is_done_though_there_is_no_space_to_compact(tmp_path):
+    store = Store.create(tmp_path / "index", 64)
+    store.append(codes_of(4))
+    with (
+        patch.object(Store, "_write_segment", side_effect=OSError(28, "No space left on device")),
+        pytest.warns(UserWarning, match="still holds the removed rows .*No space left on device.*; make space"),
+    ):
+        store.remove([0, 1, 2])
+    assert (store.n_dead, [*contents(store.folder)]) == (3, [3])
+    store.remove([3])
+    assert (store.n_rows, contents(store.folder)) == (0, {})
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_an_index_that_could_not_be_compacted_is_saved_again(mmap, tmp_path):
+    codes = codes_of(10)
+    codes.flags.writeable = False
+    index = HammingIndex(64).fit(codes)
+    index.save(tmp_path / "index")
+    index = HammingIndex.load(tmp_path / "index", mmap=True) if mmap else index
+    index.remove(np.arange(6))
+    failing = patch.object(Store, "compact", side_effect=OSError(28, "No space left on device"))
+    with failing, pytest.warns(UserWarning, match="still holds the removed rows"):
+        index.save(tmp_path / "index")
+    assert [*contents(tmp_path / "index")] == [6, 7, 8, 9]
+    index.add(codes[:1])
+    index.save(tmp_path / "index")
+    assert contents(tmp_path / "index") == {i: bytes(codes[i % 10]) for i in range(6, 11)}
+
+
 @pytest.mark.parametrize("sizes", [[1] * 70, [50, 1] * 30, list(range(1, 50)), [500, *[1] * 50]])
 def test_many_small_appends_stay_few_segments(tmp_path, monkeypatch, sizes):
     limit = 64 if len(sizes) > 64 else 8

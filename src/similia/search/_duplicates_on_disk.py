@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from similia.core.config import settings, track
-from similia.core.hashing import fingerprint
+from similia.core.hashing import digest_of
 from similia.core.validation import BadFile, BadValue, generator, numbered, part_from, spawn_seeds
 from similia.kernels import MinMax
 from similia.objects import concatenate, n_objects, take
@@ -190,7 +190,7 @@ def _started(
     seed = int(random_state) if isinstance(random_state, int | np.integer) else None
     belongs = {
         "data": source.fingerprint() if source.again else os.urandom(16).hex(), "n": n, "seed": seed,
-        "similarity": fingerprint(limit.metric.function, "the similarity"), "threshold": limit.threshold,
+        "similarity": digest_of(limit.metric.function), "threshold": limit.threshold,
         "relative": limit.relative, "method": method, "recall": recall, "version": 4,
     }  # fmt: skip
     path = folder / _RUN

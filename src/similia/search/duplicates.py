@@ -24,13 +24,8 @@ the values of J among a sample of objects.
 pairs found estimates the number of all pairs that share a feature, except those left out in step 2 (Horvitz & Thompson
 1952).
 
-``method="neighbours"`` works for any similarity:
-
-1. An encoder, fitted to 1,024 of the objects, gives each object a code of 256 bits, as in `similia.search.knn_graph`.
-2. Each object is compared with the 100 objects whose codes differ from its own in the fewest bits. They are found by
-   comparing all pairs of codes, n^2 times four words of 64 bits.
-3. A sample of objects is compared with all others. If their near-duplicates were missed too often, the objects of each
-   group are compared with each other, too.
+With ``method="neighbours"``, the encoder, that of `similia.search.knn_graph`, is fitted to 1,024 of the objects, and
+all pairs of codes are compared: n^2 times four words of 64 bits.
 
 Papers: Broder, "On the resemblance and containment of documents", 1997; Indyk & Motwani, "Approximate nearest
 neighbors", STOC 1998; Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; Horvitz &
@@ -182,15 +177,14 @@ class Duplicates:
         limit = Limit(metric, self.threshold, self.relative)
         n_checked = min(check_positive_int(n_checked, "n_checked"), n)
         sample = generator(random_state).choice(n, n_checked, replace=False)
-        if isinstance(X, Source) or is_lazy(X):
-            source = as_partitions(X).converted(metric.as_objects) if is_lazy(X) else X
-            queries = metric.as_objects(source.take(sample))
-            parts: Iterator[Any] = (metric.as_objects(chunk.objects) for chunk in source.chunks())
-            return checked(limit, self.pairs, n, sample, queries, parts)
-        objects = metric.as_objects(X)
-        if n_objects(objects) != n:
-            words = f"the {n} in which near-duplicates were looked for"
-            raise BadValue(None, f"has {n_objects(objects)} objects", words)
+        X = as_partitions(X).converted(metric.as_objects) if is_lazy(X) else X
+        objects = X if isinstance(X, Source) else metric.as_objects(X)
+        found = disk.counted(X) if isinstance(X, Source) else n_objects(objects)
+        if found != n:
+            raise BadValue(None, f"has {found} objects", f"the {n} in which near-duplicates were looked for")
+        if isinstance(X, Source):
+            parts: Iterator[Any] = (metric.as_objects(chunk.objects) for chunk in X.chunks())
+            return checked(limit, self.pairs, n, sample, metric.as_objects(X.take(sample)), parts)
         return checked(limit, self.pairs, n, sample, take(objects, sample), parts_of(objects, n, n_checked))
 
 
@@ -243,11 +237,11 @@ def near_duplicates(
     folder : path, optional
         For a source or Dask collection: folder for intermediate results, new or empty; by default, a temporary folder.
         An interrupted run resumes if you call `near_duplicates` again with the same source, parameters and folder; with
-        other parameters, it begins anew, and the former results in the folder are deleted. A source of at most 2,000
-        objects is read into memory if `method` is "auto", and nothing is written. Size of the folder with "hashes": for
-        each object, 1 byte per hash, 8 bytes per band (a group of hashes) and 17 more bytes; for each pair that is
-        compared, 16 bytes. With "neighbours": for each object, 48 bytes for its code and about 1,600 bytes for the
-        objects with which it is compared. With either method, each pair found takes another 24 bytes.
+        other parameters, or a function that cannot be pickled, it begins anew and deletes the former results. A source
+        of at most 2,000 objects is read into memory if `method` is "auto", and nothing is written. Size of the folder
+        with "hashes": for each object, 1 byte per hash, 8 bytes per band (a group of hashes) and 17 more bytes; for
+        each pair that is compared, 16 bytes. With "neighbours": for each object, 48 bytes for its code and about 1,600
+        bytes for the objects with which it is compared. With either method, each pair found takes another 24 bytes.
 
     Returns
     -------

@@ -736,12 +736,12 @@ def save_index(index: HammingIndex, path: Path) -> None:
         parts = [(part.codes, part.ids) for part in rows.parts(first)]
         fields |= {"settings": settings_of(index), "next_id": rows.next_id}
         store.change(parts, dead, structure=structure, **fields)
-        compacted = 2 * store.n_dead > store.n_rows  # only if mapped or in a read-only array: others have compacted
-        if compacted:
-            store.compact()
+        _set_origin(index, store, store.n_rows)
+        if store.compacted():  # only if mapped or in a read-only array: others have compacted
+            _set_origin(index, store, 0)
         if index._mapped:
             _read(index, store, mmap=True)
-        _set_origin(index, store, 0 if compacted and not index._mapped else store.n_rows)
+            _set_origin(index, store, store.n_rows)
 
 
 def load_index(kind: type[HammingIndex], path: Path, mmap: bool) -> HammingIndex:

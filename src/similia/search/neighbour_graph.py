@@ -132,9 +132,9 @@ def knn_graph(
         `similia.SignRandomProjection`. The default is fitted to at most 10,000 of the objects.
     symmetric : bool, default=True
         Whether to store each distance in both directions, as umap-learn and HDBSCAN require. Row i then also holds the
-        objects that have object i among their nearest neighbours, so it has `n_neighbors` entries or more. If the two
-        directions of a pair have different distances, the smaller one is stored for both. With False, each row holds
-        exactly the `n_neighbors` nearest objects.
+        objects that have object i among their nearest neighbours, so it has `n_neighbors` entries or more. If each of
+        two objects is a neighbour of the other and the two distances differ, the smaller one is stored for both. With
+        False, each row holds exactly the `n_neighbors` nearest objects.
     connected : bool, default=False
         Whether to add distances between the connected components of the graph, so that the graph becomes connected, as
         HDBSCAN requires. If there are c components, c - 1 distances are added, each between the nearest objects of two

@@ -253,6 +253,7 @@ class VectorIndex(BaseEstimator):
         state.pop("_lock", None)
         rows = state.pop("_rows", None)
         if rows is not None:
+            self._check_fitted()
             alive = np.flatnonzero(~rows.dead)
             state |= {"codes_": rows.take(alive), "ids_": rows.ids()[alive], "next_id_": rows.next_id}
         return state
@@ -271,10 +272,7 @@ class VectorIndex(BaseEstimator):
 
     # ---- used by searches of objects
     def emptied(self, X: Any) -> Self:
-        """Learn the mean of the vectors `X` and draw a rotation, as `fit` does, but add no vectors.
-
-        Return this index.
-        """
+        """Learn the mean of the vectors `X` and draw a rotation, as `fit` does, but add no vectors."""
         check_choice(self.bits, "bits", _BITS)
         random = generator(self.random_state)
         if isinstance(X, Source):

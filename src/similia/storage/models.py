@@ -22,6 +22,7 @@ import codecs
 import importlib
 import io
 import json
+import math
 import os
 import sys
 import zipfile
@@ -96,8 +97,8 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
     ------
     ValueError
         If the model has a part that `load` would refuse, because the part could run harmful code or cannot be checked:
-        a kernel, distance or other function of your own, or parts of scikit-learn such as k-d trees and histogram
-        gradient boosting. The message names the part and a remedy.
+        a kernel, distance or other function of your own, parts of scikit-learn such as k-d trees and histogram gradient
+        boosting, or dozens of nested kernels. The message names the part and a remedy.
 
     Examples
     --------
@@ -126,6 +127,11 @@ def save(model: Any, path: str | os.PathLike[str] | IO[bytes]) -> Any:
         check_states(model, written)
     except ValueError as error:
         raise ValueError(f"the model cannot be saved: {error}") from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _Description(archive, math.inf).check()
+    except _Damaged as error:
+        raise ValueError(f"the model cannot be saved, as it {error}; change that part, or {_TRUSTING}") from None
     if isinstance(target, Path):
         write_atomically(target, data)
     else:
@@ -344,7 +350,7 @@ def _check_model_file(stream: IO[bytes]) -> Any:
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_archive(archive)
-            return _Description(archive).check()
+            return _Description(archive, settings().max_memory).check()
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         problem = short(str(error), 120)[1:-1]
         raise _Damaged(f"is not a model, or it is truncated ({problem})") from None
@@ -393,8 +399,9 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 class _Description:
     """The description of a model; `check` examines all nodes, and ends even if nodes refer to each other."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, archive: zipfile.ZipFile, most: float) -> None:
         self.archive = archive
+        self.most = most  # bytes of a sparse array
         self.left = sum(info.file_size for info in archive.infolist())  # total bytes that arrays may still take
         self.written = 0  # number of nodes met so far, each counted where it is written
         self.sizes: dict[Any, int] = {}  # number of nodes in each finished node (itself included), by id
@@ -406,18 +413,18 @@ class _Description:
         except (ValueError, RecursionError):
             raise _Damaged("is damaged: its description is not JSON") from None
         if self._walk(root, 0) > 2 * self.written:  # a walk visits a node wherever its number occurs
-            raise _refused("has a description that refers to the same parts over and over")
+            raise _Damaged("has a description that refers to the same parts over and over")
         return root
 
     def _walk(self, node: Any, depth: int) -> int:
         """Check a node and all nodes inside it; return the number of nodes, counting the outer one."""
         if not isinstance(node, dict) or depth > _DEEPEST:
-            raise _refused("has a description that is nested too deeply" if depth > _DEEPEST else "lacks a description")
+            raise _Damaged("has a description that is nested too deeply" if depth > _DEEPEST else "lacks a description")
         name = node.get("__id__")
         if not isinstance(name, int | None):
-            raise _refused(f"has a part numbered {short(name)}")
+            raise _Damaged(f"has a part numbered {short(name)}")
         if name in self.open:
-            raise _refused("has a part that holds itself")
+            raise _Damaged("has a part that holds itself")
         if name in self.sizes:
             self.written += sum(1 for _ in nodes_of(node))
             return self.sizes[name]
@@ -433,7 +440,7 @@ class _Description:
         """Check one node; return an iterator over the nodes directly inside it."""
         loader, cls, module = (node.get(key) for key in ("__loader__", "__class__", "__module__"))
         if not all(isinstance(text, str) for text in (loader, cls, module)):
-            raise _refused("lacks a class in its description")
+            raise _Damaged("lacks a class in its description")
         content = node.get("content")
         if loader in _CONTAINERS:
             return iter(_typed(content, list))
@@ -456,7 +463,7 @@ class _Description:
         if loader in _BYTES or loader == "SparseMatrixNode":
             info = self._member(node)
             if loader == "SparseMatrixNode":
-                _check_sparse(self.archive.read(info))
+                _check_sparse(self.archive.read(info), self.most)
             return iter(())
         if loader == "RandomStateNode":
             return iter([content])
@@ -464,17 +471,17 @@ class _Description:
             return iter(_typed(content, dict).values())
         if loader in ("LossNode", "TreeNode"):
             return iter([content, _typed(node.get("__reduce__"), dict).get("args")])
-        raise _refused(f"uses the loader {short(loader)} for {short(f'{module}.{cls}')}, which no model needs")
+        raise _Damaged(f"uses the loader {short(loader)} for {short(f'{module}.{cls}')}, which no model needs")
 
     def _member(self, node: dict[str, Any]) -> zipfile.ZipInfo:
         """Return the archive member that a node names; raise if all nodes so far name more bytes than the archive."""
         try:
             info = self.archive.getinfo(_typed(node.get("file"), str))
         except KeyError:
-            raise _refused(f"lacks its part {short(node['file'])}") from None
+            raise _Damaged(f"lacks its part {short(node['file'])}") from None
         self.left -= info.file_size
         if self.left < 0:
-            raise _refused("has a description that refers to the same parts over and over")
+            raise _Damaged("has a description that refers to the same parts over and over")
         return info
 
 
@@ -482,40 +489,40 @@ def _check_npy(stream: IO[bytes], info: zipfile.ZipInfo) -> None:
     try:
         header = read_header(stream)
     except ValueError as error:
-        raise _refused(f"contains an invalid array {short(info.filename)}: {error}") from None
+        raise _Damaged(f"contains an invalid array {short(info.filename)}: {error}") from None
     if stream.tell() + header.n_bytes != info.file_size:
-        raise _refused(f"contains an array {short(info.filename)} whose header states a wrong size")
+        raise _Damaged(f"contains an array {short(info.filename)} whose header states a wrong size")
 
 
-def _check_sparse(data: bytes) -> None:
-    """Raise if a sparse array (a compressed .npz file) exceeds max_memory or has indices out of bounds."""
+def _check_sparse(data: bytes, most: float) -> None:
+    """Raise if a sparse array (a compressed .npz file) exceeds `most` bytes or has indices out of bounds."""
     from scipy.sparse import load_npz
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
-            if sum(info.file_size for info in infos) > settings().max_memory:
-                raise _refused("has a sparse array larger than similia.config(max_memory=...) allows")
+            if sum(info.file_size for info in infos) > most:
+                raise _Damaged("has a sparse array larger than similia.config(max_memory=...) allows")
             for info in infos:
                 with archive.open(info) as stream:
                     _check_npy(stream, info)
         matrix = load_npz(io.BytesIO(data))
         if matrix.format != "csr" or matrix.ndim != 2:
-            raise _refused(f"has a sparse array of format {short(matrix.format)}, expected csr")
+            raise _Damaged(f"has a sparse array of format {short(matrix.format)}, expected csr")
         matrix.check_format(full_check=True)
         if matrix.indptr.min() < 0 or matrix.data.dtype.kind not in "biufc":
             raise ValueError
-    except _Refused:
+    except _Damaged:
         raise
     except ValueError:
-        raise _refused("has a sparse array with indices out of bounds or entries that are not numbers") from None
+        raise _Damaged("has a sparse array with indices out of bounds or entries that are not numbers") from None
     except (KeyError, IndexError, TypeError, OverflowError, MemoryError) as error:
-        raise _refused(f"contains an invalid sparse array ({type(error).__name__})") from None
+        raise _Damaged(f"contains an invalid sparse array ({type(error).__name__})") from None
 
 
 def _typed(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise _refused(f"has {short(value)} in its description, expected a {kind.__name__}")
+        raise _Damaged(f"has {short(value)} in its description, expected a {kind.__name__}")
     return value
 
 
@@ -525,14 +532,6 @@ class _Damaged(ValueError):
     def __init__(self, found: str, remedy: str = "save the model again") -> None:
         super().__init__(found)
         self.remedy = remedy
-
-
-class _Refused(ValueError):
-    """Error for a file that is not a valid model."""
-
-
-def _refused(what: str) -> _Refused:
-    return _Refused(f"{what}; it was not loaded, save the model again")
 
 
 def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from similia.core.config import lock_of
 from similia.core.text import short
-from similia.core.validation import BadFile, Ids, check_codes, check_ids, check_n_bits, count_on, read_header
+from similia.core.validation import BadFile, Ids, check_codes, check_ids, check_n_bits, count_on, read_header, warn_user
 from similia.storage.disk import (
     TEMPORARY,
     is_leftover,
@@ -244,8 +244,18 @@ class Store:
             if (rows < 0).any():
                 raise ValueError(f"id {ids[np.argmax(rows < 0)]} is not in the index, so it cannot be removed")
             self.change(dead=rows)
-            if 2 * self.n_dead > self.n_rows:
-                self.compact()
+            self.compacted()
+
+    def compacted(self) -> bool:
+        """Compact if more than half of the rows are removed; return whether that was done."""
+        if 2 * self.n_dead <= self.n_rows:
+            return False
+        try:
+            self.compact()
+        except OSError as error:  # the removal is committed
+            warn_user(f"{self.folder} still holds the removed rows ({error}); make space, the next removal drops them")
+            return False
+        return True
 
     def compact(self) -> None:
         """Rewrite the rows that are not removed, in order, as one segment; they get new row numbers."""
