@@ -118,6 +118,15 @@ def test_a_group_is_in_one_fold_and_folds_are_even(task, sizes):
     assert len(set(group[order.objects[:60]])) == 60  # a beginning has something of every group
 
 
+def test_a_beginning_of_pairs_has_both_classes_whichever_object_is_listed_first():
+    y, pair = np.tile(["control", "case"], 400), np.repeat(np.arange(400), 2)
+    first = ordered(y, "classification", 5, np.random.default_rng(0), pair).objects[:300]
+    assert 100 < np.sum(y[first] == "case") < 200
+    before_and_after = np.tile([0.0, 1.0], 400)
+    first = ordered(before_and_after, "regression", 5, np.random.default_rng(0), pair).objects[:300]
+    assert 100 < before_and_after[first].sum() < 200
+
+
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("folds", [3, 5])
 def test_numbers_are_scored_on_two_objects_or_more_wherever_groups_allow_it(folds, seed):

@@ -130,12 +130,13 @@ class Order(NamedTuple):
 def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
     """Return a random order; in classification, `folds` objects of each class come first, then the rest in proportion.
 
-    `groups` holds the number of each object's group, from 0. With groups, the first objects of all groups come first,
-    ordered in this way; then come the second objects, and so on. All objects of a group are in the fold of its first
-    object.
+    With `groups` (the number of each object's group, from 0), one object of each group comes first, drawn at random and
+    ordered in this way; then come the second objects, and so on. All objects of a group are in one fold.
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
-        _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
+        rows = ordered(y, task, folds, rng).objects  # in the user's order, all first objects may be of one class
+        y = y[rows]
+        _, firsts, members = np.unique(groups[rows], return_index=True, return_inverse=True)
         order, sizes = ordered(y[firsts], task, folds, rng), np.bincount(members)
         if task == "regression":
             order = order._replace(objects=_beside_others(order.objects, sizes, folds))
@@ -145,7 +146,7 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
         turn = np.empty(len(groups), dtype=np.int64)
         turn[by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         objects = np.lexsort((place[members], turn))
-        return Order(objects, fold[members][objects])
+        return Order(rows[objects], fold[members][objects])
     n = len(y)
     if task == "regression":
         return Order(rng.permutation(n), np.arange(n) % folds)
