@@ -38,6 +38,15 @@ def test_copies_in_other_clothes():
     assert identical([{1, 2}, {1, 2}, np.arange(3), np.arange(3)]).tolist() == [0, 0, 1, 1]
 
 
+def test_equal_sets_are_copies_whatever_the_order_in_which_they_were_filled():
+    one, other = frozenset([0, 64]), frozenset([64, 0])
+    assert ([*one], one) == ([*other][::-1], other)
+    assert identical([one, other, frozenset([0, 65])]).tolist() == [0, 0, 1]
+    assert identical([(one, "a"), (other, "a"), [one, "a"]]).tolist() == [0, 0, 1]
+    assert identical([{"a": one, "b": 1}, {"b": 1, "a": other}, {"a": one}]).tolist() == [0, 0, 1]
+    assert identical([{"a": 1}, {("a", 1)}, ["set", "a"], ("set", "a"), "['set', 'a']"]).tolist() == [0, 1, 2, 3, 4]
+
+
 def test_arrays_of_another_shape_or_dtype_or_with_one_other_value_are_no_copies():
     assert identical([np.zeros((2, 3)), np.zeros((3, 2)), np.zeros((2, 3))]).tolist() == [0, 1, 0]
     assert identical([np.zeros(2), np.zeros(2, np.int64), np.zeros(2)]).tolist() == [0, 1, 0]
