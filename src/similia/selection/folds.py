@@ -78,17 +78,31 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
     return y
 
 
-def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
-    """Return the number of folds: `cv` or, with a warning, fewer (at least 3) if a class has fewer objects."""
+def number_of_folds(
+    y: npt.NDArray, task: Task, cv: Any, together: Index | None = None, unit: str = "different object"
+) -> int:
+    """Return the number of folds: `cv` or, with a warning, fewer (at least 3) if a class has fewer objects.
+
+    Objects with the same number in `together` share a fold and count as one; messages call it `unit`.
+    """
     folds = check_positive_int(cv, "cv", minimum=_LEAST)
-    if task == "classification":
-        folds = _folds_of_classes(*np.unique(y, return_counts=True), folds)
+    parts = np.arange(len(y)) if together is None else together
+    n, classify = len(np.unique(parts)), task == "classification"
+    unit = "object" if n == len(y) else unit
+    least = _LEAST if classify else folds
+    if n < least and n < len(y):
+        joint = " (copies of an object are in one)" if unit == "group" else ""
+        raise ValueError(f"X has {counted(n, unit)}{joint}, and cv={least} folds need at least {least}")
+    if classify:
+        classes, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(np.unique(np.column_stack([codes, parts]), axis=0)[:, 0])
+        folds = _folds_of_classes(classes, counts, folds, unit)
     if len(y) < 2 * folds:
         raise ValueError(f"cv={folds} folds need at least {2 * folds} objects, found {len(y)}")
     return folds
 
 
-def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
+def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int, unit: str) -> int:
     """Return `folds` or, with a warning, fewer (at least 3) if a class is smaller; raise if a fold has one class only.
 
     The nested estimate trains on one fold of three. Two classes of three objects or more reach every fold. Of four
@@ -98,16 +112,16 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     if len(classes) == 1:
         raise ValueError(f"y has the one class {shown(classes[0])}, expected at least two")
     if len(classes) > 2 and 2 * np.count_nonzero(counts == 1) > len(classes):
-        raise ValueError(f"most of the {len(classes)} classes in y have only one object; are these labels?{hint}")
+        raise ValueError(f"most of the {len(classes)} classes in y have only one {unit}; are these labels?{hint}")
     least = int(counts.min())
     if least >= folds:
         return folds
-    has = f"class {shown(classes[counts.argmin()])} has {counted(least, 'object')}"
+    has = f"class {shown(classes[counts.argmin()])} {'is in' if unit == 'group' else 'has'} {counted(least, unit)}"
     in_turn = np.repeat(np.arange(len(counts)), counts)  # as `ordered` deals the objects out to the folds
     if min(len(np.unique(in_turn[fold::_LEAST])) for fold in range(_LEAST)) < 2:
         raise ValueError(
-            f"{has}; cross-validation needs two classes of at least {_LEAST} objects each, or four of at least 2; give "
-            "more objects of the small classes"
+            f"{has}; cross-validation needs two classes of at least {_LEAST} {unit}s each, or four of at least 2; give "
+            f"more {unit}s of the small classes"
         )
     fewer = max(_LEAST, least)
     so = f"so there are {fewer} folds instead of {folds}" if fewer < folds else f"fewer than the {folds} folds"
@@ -206,7 +220,7 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
     return rows[np.argsort(place[members[rows]], kind="stable")], np.flatnonzero(~inside)
 
 
-def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
+def joined(X: Any, groups: Any) -> tuple[Index, list[str]]:
     """Return the group of each object, numbered from 0, and notes for the user; identical objects share a group.
 
     Groups with copies of the same object are joined into one.
@@ -216,11 +230,7 @@ def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
     if n_copies:
         notes = [f"{n_copies} of {n} objects are copies of others; all copies are kept on one side of a fold"]
     same = same if groups is None else with_groups(same, groups)
-    same = np.unique(same, return_inverse=True)[1]
-    if same.max() + 1 < folds:
-        what = "different objects" if groups is None else "groups (copies of an object are in one)"
-        raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need at least {folds}")
-    return same, notes
+    return np.unique(same, return_inverse=True)[1], notes
 
 
 def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
