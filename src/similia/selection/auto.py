@@ -49,6 +49,7 @@ from similia.selection.folds import (
     shown,
 )
 from similia.similarity import Distance, Kernel, check_direction, note_on_case
+from similia.sources.dask import true_targets
 
 _logger = logger_of(__name__)
 
@@ -480,7 +481,7 @@ class _Auto(BaseEstimator):
         The parameter `scoring` sets the score; by default, it is the accuracy or, for a regressor, R squared. Each
         argument may be a Dask collection.
         """
-        scorer, model, y = get_scorer(self.scoring or self._usual), self._winner, computed(y)
+        scorer, model, y = get_scorer(self.scoring or self._usual), self._winner, true_targets(y)
         with config_context(transform_output="default"):
             X = self._read(X)
             if is_lazy(X) and scores_answers(scorer, y):

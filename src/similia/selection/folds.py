@@ -22,9 +22,9 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from similia.core.text import counted, short
-from similia.core.validation import BadValue, check_labels, check_positive_int, check_vectors, warn_user
+from similia.core.validation import BadValue, check_labels, check_positive_int, check_vectors, of_numbers, warn_user
 from similia.kernels import MinMax, Words
-from similia.learn.targets import Task, as_numbers, needs_probabilities, of_numbers, suits, task_of
+from similia.learn.targets import Task, as_numbers, checked_labels, needs_probabilities, suits, task_of
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings, take
 from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
@@ -48,7 +48,8 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
     """
     each = "MultiOutputClassifier" if task == "classification" else "MultiOutputRegressor"
     columns = ", which MultiLabelBinarizer makes of lists of labels" if task == "classification" else ""
-    y = check_labels(y, n, hint=f"; sklearn.multioutput.{each}(...) learns each column of a table of targets{columns}")
+    hint = f"; sklearn.multioutput.{each}(...) learns each column of a table of targets{columns}"
+    given, y = y, check_labels(y, n, hint=hint)
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([is_missing(label) for label in y.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
@@ -67,6 +68,8 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
         raise BadValue(
             i, f"is {y[i]:g}, which is not a class label", "", "use AutoRegressor to predict numbers", collection="y"
         )
+    else:
+        checked_labels(given if isinstance(given, list | tuple) else y, n)  # raises if they are of two types
     suited = suits(scoring)
     if suited not in (None, task):
         raise ValueError(f"scoring={scoring!r} does not score a {task}")
