@@ -1,12 +1,8 @@
 """Check targets, and order objects so that every prefix of the order is stratified, also within each fold.
 
 Near copies, such as one sentence with two names exchanged, are kept in one fold. Texts x and y are near copies if their
-words overlap by at least 80 %. The overlap is the sum over all words of the smaller of the counts in x and y, divided
-by the sum of the larger (`similia.kernels.MinMax` of word counts). Texts that a chain of near copies connects are in
-one group.
-
-A text whose near copy is in the training part is easy: the words that no other text has give its label away. So a score
-on folds that separate near copies tells how well a model remembers texts, not how it does on new ones.
+words overlap by at least 80 % (`similia.kernels.MinMax` of word counts). Texts that a chain of near copies connects are
+in one group. Scores on folds that separate near copies tell how well a model remembers texts.
 
 Cost: that of `similia.search.near_duplicates`. If there are many texts, two of them are compared only if they share a
 key of locality-sensitive hashing, so up to 2 % of the pairs just above the threshold may be missed.
@@ -224,10 +220,7 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
 
 
 def joined(X: Any, groups: Any) -> tuple[Index, list[str]]:
-    """Return the group of each object, numbered from 0, and notes for the user; identical objects share a group.
-
-    Groups with copies of the same object are joined into one.
-    """
+    """Return the group of each object, from 0, and notes for the user; groups with copies of one object are joined."""
     same, notes = identical(X), []
     n, n_copies = len(same), len(same) - len(np.unique(same))
     if n_copies:
@@ -253,8 +246,7 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     """Return (kind, objects): "strings", "graphs", "series", "sets" or "vectors", and a batch, array or CSR matrix.
 
-    With `any_kind`, objects of an unknown kind, or of several kinds, are returned as ("objects", X). Otherwise an
-    unknown or ambiguous kind raises an error; arrays of two axes, for example, may be series or point sets.
+    An unknown or ambiguous kind raises an error or, with `any_kind`, is returned as ("objects", X).
     """
     refuse_lazy(X, "the search runs in memory; give X.compute(), or a part of some thousand objects")
     X = objects_in(X)
@@ -326,8 +318,8 @@ def near_copies(X: StringBatch) -> Index:
 def kept_together(X: StringBatch, groups: Index, y: npt.NDArray, folds: int, classify: bool) -> tuple[Index, list[str]]:
     """Join near copies to the `groups` of identical texts; return the new groups and notes for the user.
 
-    The groups stay as they are if X is not text (words separated by spaces), if one group would hold more than ``1 /
-    folds`` of the texts, or if a class would be in fewer groups than before, and fewer than `folds`.
+    The groups stay as they are if X is not text (words separated by spaces), if one would hold more than ``1 / folds``
+    of the texts, or if a class would be in fewer groups than before, and fewer than `folds`.
     """
     if not (X.values == ord(" ")).any():
         return groups, []
