@@ -558,7 +558,7 @@ MISTAKES = {
     ),
     "one class": (lambda: nyshd(STRING).fit(DNA, list("aaaa")), "y holds one class, ['a'], expected two or more"),
     "a small class": (
-        lambda: sm.AutoClassifier(budget=1).fit(DNA * 2, list("aaaaaaab")),
+        lambda: sm.AutoClassifier(budget=1).fit([*DNA, "ACG", "CGT", "GGT", "TTT"], list("aaaaaaab")),
         "class 'b' has 1 object; cross-validation needs two classes of at least 3 objects each, or four of at least 2; "
         "give more objects of the small classes",
     ),

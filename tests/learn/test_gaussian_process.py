@@ -281,6 +281,15 @@ def test_probabilities_know_what_they_do_not_know():
     assert far[0, 0] == pytest.approx(0.5, abs=1e-6)
 
 
+def test_probabilities_of_an_object_that_is_far_on_the_wrong_side_of_every_class():
+    y = np.append(np.arange(5800) % 29, np.full(400, 29))  # class 29 is twice as frequent as each other
+    model = sm.GaussianProcessClassifier(sm.kernels.Spectrum(k=1), n_landmarks=1, random_state=0).fit(["A"] * 6200, y)
+    shares = model.predict_proba(["A", "A" * 300])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert shares[0].argmax() == 29
+    np.testing.assert_allclose(shares[1, :29], shares[1, 0])
+
+
 def test_the_explanation_adds_up_and_names_the_deviation():
     X, y = strings(30)
     model = sm.GaussianProcessRegressor(SPECTRUM).fit(X, y)

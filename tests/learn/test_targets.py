@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import make_scorer, mean_absolute_error, median_absolute_error
+from sklearn.svm import LinearSVC
 
+import similia as sm
 from similia.core.validation import BadValue
 from similia.learn.targets import as_numbers, checked_labels, checked_targets, task_of
 
@@ -149,3 +151,16 @@ def test_missing_labels_are_no_class(missing):
 )
 def test_numbers_in_a_column_of_objects_are_numbers(labels, expected):
     np.testing.assert_array_equal(checked_labels(pd.Series(labels, dtype=object), len(labels)), expected, strict=True)
+
+
+D2KE_SEARCH = sm.recipes.d2ke(sm.distances.Levenshtein(), 4, gamma="tune", cv=2, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "model", [sm.KernelSVC(sm.kernels.Spectrum(k=2)), sm.VoteClassifier([LinearSVC()]), D2KE_SEARCH]
+)
+def test_numbers_in_a_column_of_objects_are_learnt_and_scored(model):
+    X = [[1.0], [2.0]] * 4 if isinstance(model, sm.VoteClassifier) else ["ACAC", "GTGT"] * 4
+    y = pd.Series([0, 1] * 4, dtype=object)
+    assert model.fit(X, y).score(X, y) == 1.0
+    assert model.classes_.dtype == np.int64

@@ -116,6 +116,7 @@ def test_what_is_given_is_copied_and_the_fitted_vote_can_be_saved(vote, tmp_path
         ([], ValueError, "estimators must be a list of one or more"),
         (Ridge(), ValueError, "estimators must be a list of one or more"),
         ([Ridge(), sm.kernels.Spectrum(k=2)], TypeError, r"estimators\[1\] is .*expected an estimator with fit"),
+        ([LinearSVC(), Ridge()], TypeError, r"estimators\[1\] is Ridge.*expected a classifier; VoteRegressor takes it"),
     ],
 )
 def test_wrong_estimators_are_refused(given, error, words):
@@ -145,6 +146,8 @@ def test_parameters_of_a_voter_are_reached(vote):
 def test_labels_are_checked(vote):
     with pytest.raises(ValueError, match="8"):
         vote.fit(STRINGS, LABELS[:5])
+    with pytest.raises(ValueError, match=r"y\[1\] is 'a', but y\[0\] is 0; give labels of one type"):
+        vote.fit(STRINGS, [0, "a"] * 4)
 
 
 def test_of_a_vote_the_first_that_adds_up_is_explained():

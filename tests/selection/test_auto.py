@@ -162,6 +162,16 @@ def test_dask_collections_that_were_not_counted_are_scored(scoring, few):
         assert auto.score(there, labels) == auto.score(X, labels) == auto.score(X, y)
 
 
+def test_numbers_in_a_column_of_objects_are_scored_and_labels_of_two_types_refused(few):
+    X, y = sample("vectors", 40)
+    numbers = np.unique(y, return_inverse=True)[1]
+    auto = sm.AutoClassifier(**QUICK).fit(X, numbers.astype(object))
+    assert auto.score(X, numbers.astype(object)) == auto.score(X, numbers) > 0.5
+    for mixed in ([0, "a"] * 20, np.array([0, "a"] * 20, dtype=object)):
+        with pytest.raises(ValueError, match=r"y\[1\] is 'a', but y\[0\] is 0; give labels of one type"):
+            auto.fit(X, mixed)
+
+
 def test_the_numbers_of_a_bag_are_scored(few):
     X, y = sample("texts", task="regression")
     auto = sm.AutoRegressor(**QUICK).fit(X, y)

@@ -1,5 +1,7 @@
 """Copies of an object, and objects of a group, are on one side of every fold: a copy knows the answer."""
 
+import warnings
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -14,7 +16,16 @@ from similia.objects.identical import are_among, identical
 from similia.selection import auto as _select
 from similia.selection import folds as module
 from similia.selection._ladder import Group, each_once, ladder
-from similia.selection.folds import again, held_out, joined, kept_together, near_copies, ordered, recognised
+from similia.selection.folds import (
+    again,
+    held_out,
+    joined,
+    kept_together,
+    near_copies,
+    number_of_folds,
+    ordered,
+    recognised,
+)
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -36,6 +47,15 @@ def test_copies_in_other_clothes():
     labelled = [nx.path_graph(3), nx.path_graph(3), nx.star_graph(2)]
     assert identical(sm.objects.as_graphs(labelled)).tolist() == [0, 0, 1]
     assert identical([{1, 2}, {1, 2}, np.arange(3), np.arange(3)]).tolist() == [0, 0, 1, 1]
+
+
+def test_equal_sets_are_copies_whatever_the_order_in_which_they_were_filled():
+    one, other = frozenset([0, 64]), frozenset([64, 0])
+    assert ([*one], one) == ([*other][::-1], other)
+    assert identical([one, other, frozenset([0, 65])]).tolist() == [0, 0, 1]
+    assert identical([(one, "a"), (other, "a"), [one, "a"]]).tolist() == [0, 0, 1]
+    assert identical([{"a": one, "b": 1}, {"b": 1, "a": other}, {"a": one}]).tolist() == [0, 0, 1]
+    assert identical([{"a": 1}, {("a", 1)}, ["set", "a"], ("set", "a"), "['set', 'a']"]).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_arrays_of_another_shape_or_dtype_or_with_one_other_value_are_no_copies():
@@ -118,6 +138,15 @@ def test_a_group_is_in_one_fold_and_folds_are_even(task, sizes):
     assert len(set(group[order.objects[:60]])) == 60  # a beginning has something of every group
 
 
+def test_a_beginning_of_pairs_has_both_classes_whichever_object_is_listed_first():
+    y, pair = np.tile(["control", "case"], 400), np.repeat(np.arange(400), 2)
+    first = ordered(y, "classification", 5, np.random.default_rng(0), pair).objects[:300]
+    assert 100 < np.sum(y[first] == "case") < 200
+    before_and_after = np.tile([0.0, 1.0], 400)
+    first = ordered(before_and_after, "regression", 5, np.random.default_rng(0), pair).objects[:300]
+    assert 100 < before_and_after[first].sum() < 200
+
+
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("folds", [3, 5])
 def test_numbers_are_scored_on_two_objects_or_more_wherever_groups_allow_it(folds, seed):
@@ -150,17 +179,34 @@ def test_without_copies_nothing_changes():
 
 def test_groups_with_an_object_in_common_are_one():
     X = np.array([[1.0], [2], [2], [3], [4], [5]])
-    together, notes = joined(X, ["a", "a", "b", "b", "c", "d"], 3)
+    together, notes = joined(X, ["a", "a", "b", "b", "c", "d"])
     assert together.tolist() == [0, 0, 0, 0, 1, 2]
     assert notes == ["1 of 6 objects are copies of others; all copies are kept on one side of a fold"]
     with pytest.raises(ValueError, match=r"X has 3 groups .* and cv=4 folds need at least 4"):
-        joined(X, ["a", "a", "b", "b", "c", "d"], 4)
+        number_of_folds(X[:, 0], "regression", 4, together, "group")
     with pytest.raises(ValueError, match="X has 2 different objects, and cv=3 folds need at least 3"):
-        joined(X[[0, 0, 1, 1, 1]], None, 3)
+        number_of_folds(np.arange(5.0), "regression", 3, joined(X[[0, 0, 1, 1, 1]], None)[0])
     with pytest.raises(ValueError, match=r"groups must be one name or number per object, shape \(6,\)"):
-        joined(X, ["a"], 3)
+        joined(X, ["a"])
     with pytest.raises(ValueError, match=r"groups\[1\] is None, expected a name or number"):
-        joined(X, ["a", None, "b", "b", "c", "d"], 3)
+        joined(X, ["a", None, "b", "b", "c", "d"])
+
+
+def test_a_class_counts_the_objects_that_may_be_in_different_folds():
+    y, X = np.repeat(["a", "b"], 12), np.arange(24.0)[:, None]
+    patients = np.r_[np.arange(12), np.repeat([12, 13, 14, 15], 3)]
+    with pytest.raises(
+        ValueError, match=r"class 'b' has 1 different object; .* two classes of at least 3 different obj"
+    ):
+        sm.AutoClassifier().fit(np.minimum(X, 12), y)
+    with pytest.raises(ValueError, match=r"class 'b' is in 2 groups; .* two classes of at least 3 groups each"):
+        sm.AutoClassifier().fit(X, y, groups=np.minimum(patients, 13))
+    with pytest.warns(UserWarning, match=r"class 'b' is in 4 groups, so there are 4 folds instead of 5"):
+        assert number_of_folds(y, "classification", 5, patients, "group") == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = np.arange(24) % 6  # each patient has objects of both classes
+        assert number_of_folds(y, "classification", 5, both, "group") == 5
 
 
 class Folds(ClassifierMixin, BaseEstimator):

@@ -27,14 +27,14 @@ def test_sparse_rows_are_vectors():
     assert np.mean(found.predict(sp.csr_array(np.maximum(X, 0))) == y) > 0.6
 
 
-def test_kernels_of_sparse_rows_are_compared():
+def test_every_embedding_of_sparse_rows_is_compared():
     X, y = sample("vectors", 24)
     X, fold = sp.csr_array(np.maximum(X, 0)), np.arange(24) // 2 % 3
-    groups = [group for group in ladder("vectors", X, "classification", 0) if "Heat" in group.name]
+    groups = ladder("vectors", X, "classification", 0)
     evaluator = Evaluator(X, y, [fold], get_scorer("accuracy"), groups)
     for g in range(len(groups)):
         evaluator.run(g, [0], 24, [(0, frozenset({0}))])
-    assert groups
+    assert any("Heat" in group.name for group in groups)
     assert not evaluator.failed
 
 

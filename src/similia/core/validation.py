@@ -694,6 +694,14 @@ def check_labels(y: Any, n: int, *, hint: str = "", what: str = "label") -> npt.
     return y
 
 
+def of_numbers(y: npt.NDArray) -> npt.NDArray:
+    """Return labels of dtype object, such as those of a pandas column, as numbers or booleans if all are; else `y`."""
+    if y.dtype != object or not all(isinstance(label, Real | np.bool_) for label in y.tolist()):
+        return y
+    numbers = np.array(y.tolist())
+    return numbers if numbers.tolist() == y.tolist() else y  # integers beyond 64 bits stay what they are
+
+
 def refuse_fractions(y: Any) -> None:
     """Raise if all labels of a classifier are finite numbers and some are fractional."""
     values = np.asarray(y, dtype=object).ravel().tolist()

@@ -32,7 +32,7 @@ from similia.core.config import settings, track
 from similia.core.estimators import all_at_once, check_fitted
 from similia.core.state import made, state
 from similia.core.text import short
-from similia.core.validation import BadParameter, BadType, BadValue, check_labels, refuse_fractions
+from similia.core.validation import BadParameter, BadType, BadValue, check_labels, of_numbers, refuse_fractions
 from similia.embeddings.d2ke import D2KE, RandomSeries, RandomSets, RandomStrings, Representatives, gamma_spec
 from similia.embeddings.landmarks import DistancePairs
 from similia.kernels.from_distance import exp_features
@@ -146,7 +146,7 @@ class D2KESearch(MetaEstimatorMixin, BaseEstimator):
         if any(gamma_spec(gamma)[1] for gamma in gammas):
             d2ke.set_params(gamma="median")
         X = as_objects(d2ke.distance, X)
-        y = check_labels(y, n_objects(X))
+        y = of_numbers(check_labels(y, n_objects(X)))
         self._check_target(y)
         self.cv_results_: dict[str, Any] = {}
         kept = _not_held_out(d2ke.fit(X), n_objects(X))

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.special import expit, log_expit, ndtr
+from scipy.special import expit, log_expit, ndtr, softmax
 from sklearn.base import ClassifierMixin
 
 from similia.core.config import check_memory, one_blas_thread, track
@@ -42,6 +42,7 @@ _LANDMARKS = 500  # number that "auto" stands for
 _WIDTHS = np.arange(-2.0, 9.0) / 2  # decimal logarithms of the variance of f that are tried
 _HERMITE, _LAGUERRE = np.polynomial.hermite.hermgauss(40), np.polynomial.laguerre.laggauss(40)  # points, weights
 _NARROW = 2.0  # largest variance for Gauss-Hermite quadrature
+_LOST = 1e-6  # sum of the probabilities of all classes below which errors of 1e-10 matter
 _STEPS = 100  # maximum number of steps of Newton's method
 
 
@@ -184,10 +185,13 @@ class GaussianProcessClassifier(ScoresParts, ClassifierMixin, GaussianProcess):
         rank, machines = self.components_.shape[1], self.weights_.shape[1]
         found = self._over_blocks(X, self.objects_, self._means_and_variances, 2 * rank + 2 * machines + 1)
         unknown = self.scale_ * np.maximum(self._self_values(X) - found[:, -1], 0.0)
-        shares = _averaged_logistic(found[:, :machines], found[:, machines:-1] + unknown[:, None])
+        mean, variance = found[:, :machines], found[:, machines:-1] + unknown[:, None]
+        shares = _averaged_logistic(mean, variance)
         if machines == 1:
             return np.hstack([1.0 - shares, shares])
-        return shares / shares.sum(axis=1, keepdims=True)
+        total = shares.sum(axis=1, keepdims=True)
+        rough = softmax(log_expit(mean / np.sqrt(1 + np.pi * variance / 8)), axis=1)  # MacKay's; does not underflow
+        return np.where(total < _LOST, rough, shares / np.maximum(total, _LOST))
 
     def _means_and_variances(self, K: npt.NDArray) -> Floats:
         """Return for each row of kernel values the means of f, its variances from the weights, and |phi|^2."""

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from similia.core.text import short
-from similia.core.validation import BadValue, check_choice, check_labels, refuse_fractions, unmasked
+from similia.core.validation import BadValue, check_choice, check_labels, of_numbers, refuse_fractions, unmasked
 from similia.objects.tables import is_missing
 
 Task = Literal["classification", "regression"]
@@ -82,14 +82,6 @@ def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
     if two:
         check_two_classes(np.unique(y), "y")
     return y
-
-
-def of_numbers(y: npt.NDArray) -> npt.NDArray:
-    """Return labels of dtype object, such as those of a pandas column, as numbers or booleans if all are; else `y`."""
-    if y.dtype != object or not all(isinstance(label, Real | np.bool_) for label in y.tolist()):
-        return y
-    numbers = np.array(y.tolist())
-    return numbers if numbers.tolist() == y.tolist() else y  # integers beyond 64 bits stay what they are
 
 
 def checked_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:

@@ -13,14 +13,14 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_regressor
 from sklearn.utils import Tags, get_tags
 
 from similia.core.estimators import ListParams, all_at_once, check_fitted, take_columns
 from similia.core.state import each, labels, state
 from similia.core.text import short
 from similia.core.validation import check_labels
-from similia.learn.targets import with_classes_of
+from similia.learn.targets import checked_labels, with_classes_of
 from similia.objects import n_objects
 from similia.sources.dask import ScoresParts, lazily, refuse_lazy
 
@@ -31,7 +31,7 @@ _TIE = 1e-9  # fraction of a vote that `predict_proba` adds for the winner, so t
 class _Vote(ListParams):
     """Base class of the two ensembles: `fit` fits a copy of each estimator to all objects."""
 
-    _list, _letter = "estimators", "v"
+    _list, _letter, _targets = "estimators", "v", staticmethod(check_labels)
 
     def __init__(self, estimators: Sequence[Any]) -> None:
         self.estimators = estimators
@@ -43,7 +43,7 @@ class _Vote(ListParams):
         for i, estimator in enumerate(self._given()):
             if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
                 raise TypeError(f"estimators[{i}] is {short(estimator)}, expected an estimator with fit and predict")
-        self._fit(X, check_labels(y, n_objects(X)))
+        self._fit(X, self._targets(y, n_objects(X)))
         return self
 
     def _fit(self, X: Any, y: npt.NDArray) -> None:
@@ -111,7 +111,12 @@ class VoteClassifier(ScoresParts, ClassifierMixin, _Vote):
     array(['repeat', 'pairs'], dtype='<U6')
     """
 
+    _targets = staticmethod(checked_labels)
+
     def _fit(self, X: Any, y: npt.NDArray) -> None:
+        for i, voter in enumerate(self.estimators):
+            if hasattr(voter, "__sklearn_tags__") and is_regressor(voter):
+                raise TypeError(f"estimators[{i}] is {short(voter)}, expected a classifier; VoteRegressor takes it")
         super()._fit(X, y)
         known = [with_classes_of(voter, y) for voter in self.estimators_ if hasattr(voter, "classes_")]
         self.classes_ = np.unique(np.concatenate([y, *known]))

@@ -115,7 +115,15 @@ def _object_bytes(x: Any) -> bytes:
     if type(x).__repr__ is object.__repr__:
         return f"{id(x)}".encode()
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # all values and digits of arrays inside
-        return repr(x).encode("utf-8", "replace")
+        return repr(_in_order(x)).encode("utf-8", "replace")
+
+
+def _in_order(x: Any) -> Any:
+    """Return an object with the same `repr` for all sets or dictionaries that are equal, also inside of lists."""
+    if isinstance(x, set | frozenset | dict):
+        parts = x.items() if isinstance(x, dict) else x
+        return isinstance(x, dict), sorted(repr(_in_order(part)) for part in parts)
+    return [type(x).__name__, *map(_in_order, x)] if isinstance(x, list | tuple) else x
 
 
 def _plain(part: npt.NDArray, dtype: np.dtype | None = None) -> bytes:

@@ -430,7 +430,7 @@ def _vectors(X: Any, parts: _Parts) -> Iterator[Group]:
             yield parts.exact(heat)
             if contrast == 4.0:
                 yield parts.landmarks(heat)
-    if parts.classify:
+    if parts.classify and not sp.issparse(X):
         yield Group("standardised values", (scaler,), parts.hypervectors(), slow=False, family="hypervectors")
 
 

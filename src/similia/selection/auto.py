@@ -49,6 +49,7 @@ from similia.selection.folds import (
     shown,
 )
 from similia.similarity import Distance, Kernel, check_direction, note_on_case
+from similia.sources.dask import true_targets
 
 _logger = logger_of(__name__)
 
@@ -387,7 +388,8 @@ class _Auto(BaseEstimator):
         if kind == "strings" and not own and look_like_smiles([*X[:_TEXTS]]):
             warn_user(_SMILES)
         y = checked_targets(y, n_objects(X), self._task, self.scoring)
-        folds = number_of_folds(y, self._task, self.cv)
+        together, notes = joined(X, groups)
+        folds = number_of_folds(y, self._task, self.cv, together, "different object" if groups is None else "group")
         measure = self.scoring or self._usual
         self.measure_ = measure if isinstance(measure, str) else getattr(measure, "__name__", "score")
         shown = settings().progress if self.progress is None else self.progress
@@ -400,7 +402,6 @@ class _Auto(BaseEstimator):
             Leaderboard(shown, clock, self.measure_) as board,
         ):
             warnings.simplefilter("ignore")  # such as those of candidates that do not converge
-            together, notes = joined(X, groups, folds)
             notes += [note for note in [note_on_case(X, *own)] if note]
             near = kind == "strings" and groups is None
             Run(self, X, as_given, y, kind, own, folds, together, clock, board, near).choose(notes)
@@ -480,7 +481,7 @@ class _Auto(BaseEstimator):
         The parameter `scoring` sets the score; by default, it is the accuracy or, for a regressor, R squared. Each
         argument may be a Dask collection.
         """
-        scorer, model, y = get_scorer(self.scoring or self._usual), self._winner, computed(y)
+        scorer, model, y = get_scorer(self.scoring or self._usual), self._winner, true_targets(y)
         with config_context(transform_output="default"):
             X = self._read(X)
             if is_lazy(X) and scores_answers(scorer, y):
@@ -588,9 +589,9 @@ class AutoClassifier(ClassifierMixin, _Auto):
 
         - y has missing values, fractional labels, or a length that differs from the length of X;
         - y has only one class, or most of its classes have only one object;
-        - the classes are too small. Two classes of at least three objects each are enough; four classes of at least two
-          objects each are enough, too. To check other cases, sort the objects by class and deal them out in turn to
-          three parts: each part must get at least two classes;
+        - the classes are too small. Two classes of at least three objects each are enough, or four of at least two.
+          To check other cases, sort the objects by class and deal them out in turn to three parts: each part must get
+          at least two classes. Copies, and objects of one class and group, count once;
         - there are fewer than two objects for each fold, or fewer different objects (or groups) than folds;
         - `scoring` is a score for regression or needs probabilities;
         - no candidate can be fitted.

@@ -1,12 +1,8 @@
 """Check targets, and order objects so that every prefix of the order is stratified, also within each fold.
 
 Near copies, such as one sentence with two names exchanged, are kept in one fold. Texts x and y are near copies if their
-words overlap by at least 80 %. The overlap is the sum over all words of the smaller of the counts in x and y, divided
-by the sum of the larger (`similia.kernels.MinMax` of word counts). Texts that a chain of near copies connects are in
-one group.
-
-A text whose near copy is in the training part is easy: the words that no other text has give its label away. So a score
-on folds that separate near copies tells how well a model remembers texts, not how it does on new ones.
+words overlap by at least 80 % (`similia.kernels.MinMax` of word counts). Texts that a chain of near copies connects are
+in one group. Scores on folds that separate near copies tell how well a model remembers texts.
 
 Cost: that of `similia.search.near_duplicates`. If there are many texts, two of them are compared only if they share a
 key of locality-sensitive hashing, so up to 2 % of the pairs just above the threshold may be missed.
@@ -22,9 +18,9 @@ import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
 
 from similia.core.text import counted, short
-from similia.core.validation import BadValue, check_labels, check_positive_int, check_vectors, warn_user
+from similia.core.validation import BadValue, check_labels, check_positive_int, check_vectors, of_numbers, warn_user
 from similia.kernels import MinMax, Words
-from similia.learn.targets import Task, as_numbers, needs_probabilities, of_numbers, suits, task_of
+from similia.learn.targets import Task, as_numbers, checked_labels, needs_probabilities, suits, task_of
 from similia.objects import GraphBatch, StringBatch, as_graphs, as_series, as_strings, take
 from similia.objects.graph_batch import check_attributes
 from similia.objects.identical import identical, with_groups
@@ -48,7 +44,8 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
     """
     each = "MultiOutputClassifier" if task == "classification" else "MultiOutputRegressor"
     columns = ", which MultiLabelBinarizer makes of lists of labels" if task == "classification" else ""
-    y = check_labels(y, n, hint=f"; sklearn.multioutput.{each}(...) learns each column of a table of targets{columns}")
+    hint = f"; sklearn.multioutput.{each}(...) learns each column of a table of targets{columns}"
+    given, y = y, check_labels(y, n, hint=hint)
     missing = ~np.isfinite(y) if y.dtype.kind == "f" else np.array([is_missing(label) for label in y.tolist()])
     if missing.any():
         i = int(np.argmax(missing))
@@ -67,6 +64,8 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
         raise BadValue(
             i, f"is {y[i]:g}, which is not a class label", "", "use AutoRegressor to predict numbers", collection="y"
         )
+    else:
+        checked_labels(given if isinstance(given, list | tuple) else y, n)  # raises if they are of two types
     suited = suits(scoring)
     if suited not in (None, task):
         raise ValueError(f"scoring={scoring!r} does not score a {task}")
@@ -78,17 +77,31 @@ def checked_targets(y: Any, n: int, task: Task, scoring: Any = None) -> npt.NDAr
     return y
 
 
-def number_of_folds(y: npt.NDArray, task: Task, cv: Any) -> int:
-    """Return the number of folds: `cv` or, with a warning, fewer (at least 3) if a class has fewer objects."""
+def number_of_folds(
+    y: npt.NDArray, task: Task, cv: Any, together: Index | None = None, unit: str = "different object"
+) -> int:
+    """Return the number of folds: `cv` or, with a warning, fewer (at least 3) if a class has fewer objects.
+
+    Objects with the same number in `together` share a fold and count as one; messages call it `unit`.
+    """
     folds = check_positive_int(cv, "cv", minimum=_LEAST)
-    if task == "classification":
-        folds = _folds_of_classes(*np.unique(y, return_counts=True), folds)
+    parts = np.arange(len(y)) if together is None else together
+    n, classify = len(np.unique(parts)), task == "classification"
+    unit = "object" if n == len(y) else unit
+    least = _LEAST if classify else folds
+    if n < least and n < len(y):
+        joint = " (copies of an object are in one)" if unit == "group" else ""
+        raise ValueError(f"X has {counted(n, unit)}{joint}, and cv={least} folds need at least {least}")
+    if classify:
+        classes, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(np.unique(np.column_stack([codes, parts]), axis=0)[:, 0])
+        folds = _folds_of_classes(classes, counts, folds, unit)
     if len(y) < 2 * folds:
         raise ValueError(f"cv={folds} folds need at least {2 * folds} objects, found {len(y)}")
     return folds
 
 
-def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
+def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int, unit: str) -> int:
     """Return `folds` or, with a warning, fewer (at least 3) if a class is smaller; raise if a fold has one class only.
 
     The nested estimate trains on one fold of three. Two classes of three objects or more reach every fold. Of four
@@ -98,16 +111,16 @@ def _folds_of_classes(classes: npt.NDArray, counts: Index, folds: int) -> int:
     if len(classes) == 1:
         raise ValueError(f"y has the one class {shown(classes[0])}, expected at least two")
     if len(classes) > 2 and 2 * np.count_nonzero(counts == 1) > len(classes):
-        raise ValueError(f"most of the {len(classes)} classes in y have only one object; are these labels?{hint}")
+        raise ValueError(f"most of the {len(classes)} classes in y have only one {unit}; are these labels?{hint}")
     least = int(counts.min())
     if least >= folds:
         return folds
-    has = f"class {shown(classes[counts.argmin()])} has {counted(least, 'object')}"
+    has = f"class {shown(classes[counts.argmin()])} {'is in' if unit == 'group' else 'has'} {counted(least, unit)}"
     in_turn = np.repeat(np.arange(len(counts)), counts)  # as `ordered` deals the objects out to the folds
     if min(len(np.unique(in_turn[fold::_LEAST])) for fold in range(_LEAST)) < 2:
         raise ValueError(
-            f"{has}; cross-validation needs two classes of at least {_LEAST} objects each, or four of at least 2; give "
-            "more objects of the small classes"
+            f"{has}; cross-validation needs two classes of at least {_LEAST} {unit}s each, or four of at least 2; give "
+            f"more {unit}s of the small classes"
         )
     fewer = max(_LEAST, least)
     so = f"so there are {fewer} folds instead of {folds}" if fewer < folds else f"fewer than the {folds} folds"
@@ -130,12 +143,13 @@ class Order(NamedTuple):
 def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, groups: Index | None = None) -> Order:
     """Return a random order; in classification, `folds` objects of each class come first, then the rest in proportion.
 
-    `groups` holds the number of each object's group, from 0. With groups, the first objects of all groups come first,
-    ordered in this way; then come the second objects, and so on. All objects of a group are in the fold of its first
-    object.
+    With `groups` (the number of each object's group, from 0), one object of each group comes first, drawn at random and
+    ordered in this way; then come the second objects, and so on. All objects of a group are in one fold.
     """
     if groups is not None and len(np.unique(groups)) < len(groups):
-        _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
+        rows = ordered(y, task, folds, rng).objects  # in the user's order, all first objects may be of one class
+        y = y[rows]
+        _, firsts, members = np.unique(groups[rows], return_index=True, return_inverse=True)
         order, sizes = ordered(y[firsts], task, folds, rng), np.bincount(members)
         if task == "regression":
             order = order._replace(objects=_beside_others(order.objects, sizes, folds))
@@ -145,7 +159,7 @@ def ordered(y: npt.NDArray, task: str, folds: int, rng: np.random.Generator, gro
         turn = np.empty(len(groups), dtype=np.int64)
         turn[by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         objects = np.lexsort((place[members], turn))
-        return Order(objects, fold[members][objects])
+        return Order(rows[objects], fold[members][objects])
     n = len(y)
     if task == "regression":
         return Order(rng.permutation(n), np.arange(n) % folds)
@@ -205,21 +219,14 @@ def held_out(X: Any, y: npt.NDArray, share: float, seed: int, *, stratify: bool)
     return rows[np.argsort(place[members[rows]], kind="stable")], np.flatnonzero(~inside)
 
 
-def joined(X: Any, groups: Any, folds: int) -> tuple[Index, list[str]]:
-    """Return the group of each object, numbered from 0, and notes for the user; identical objects share a group.
-
-    Groups with copies of the same object are joined into one.
-    """
+def joined(X: Any, groups: Any) -> tuple[Index, list[str]]:
+    """Return the group of each object, from 0, and notes for the user; groups with copies of one object are joined."""
     same, notes = identical(X), []
     n, n_copies = len(same), len(same) - len(np.unique(same))
     if n_copies:
         notes = [f"{n_copies} of {n} objects are copies of others; all copies are kept on one side of a fold"]
     same = same if groups is None else with_groups(same, groups)
-    same = np.unique(same, return_inverse=True)[1]
-    if same.max() + 1 < folds:
-        what = "different objects" if groups is None else "groups (copies of an object are in one)"
-        raise ValueError(f"X has {same.max() + 1} {what}, and cv={folds} folds need at least {folds}")
-    return same, notes
+    return np.unique(same, return_inverse=True)[1], notes
 
 
 def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
@@ -239,8 +246,7 @@ def own_similarities(similarity: Any) -> tuple[Kernel | Distance, ...]:
 def recognised(X: Any, *, any_kind: bool = False) -> tuple[str, Any]:
     """Return (kind, objects): "strings", "graphs", "series", "sets" or "vectors", and a batch, array or CSR matrix.
 
-    With `any_kind`, objects of an unknown kind, or of several kinds, are returned as ("objects", X). Otherwise an
-    unknown or ambiguous kind raises an error; arrays of two axes, for example, may be series or point sets.
+    An unknown or ambiguous kind raises an error or, with `any_kind`, is returned as ("objects", X).
     """
     refuse_lazy(X, "the search runs in memory; give X.compute(), or a part of some thousand objects")
     X = objects_in(X)
@@ -312,8 +318,8 @@ def near_copies(X: StringBatch) -> Index:
 def kept_together(X: StringBatch, groups: Index, y: npt.NDArray, folds: int, classify: bool) -> tuple[Index, list[str]]:
     """Join near copies to the `groups` of identical texts; return the new groups and notes for the user.
 
-    The groups stay as they are if X is not text (words separated by spaces), if one group would hold more than ``1 /
-    folds`` of the texts, or if a class would be in fewer groups than before, and fewer than `folds`.
+    The groups stay as they are if X is not text (words separated by spaces), if one would hold more than ``1 / folds``
+    of the texts, or if a class would be in fewer groups than before, and fewer than `folds`.
     """
     if not (X.values == ord(" ")).any():
         return groups, []

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from similia.core.config import collected_warnings, config, limited_to, n_threads, part_of_more, settings
 from similia.core.estimators import check_fitted, computed, if_lazy, is_lazy
-from similia.core.validation import BadParameter, BadType, BadValue, DataError
+from similia.core.validation import BadParameter, BadType, BadValue, DataError, of_numbers
 from similia.objects.sequences import concatenate, n_objects, resolve_indices, take
 from similia.sources.source import Chunk, Chunks, Source
 
@@ -467,7 +467,13 @@ def score_of(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
     from sklearn.metrics import accuracy_score, r2_score
 
     metric = accuracy_score if is_classifier(model) else r2_score
-    return float(metric(computed(y), computed(model.predict(X)), sample_weight=computed(sample_weight)))
+    return float(metric(true_targets(y), computed(model.predict(X)), sample_weight=computed(sample_weight)))
+
+
+def true_targets(y: Any) -> Any:
+    """Return targets that predictions are compared with, computed and, if possible, as `of_numbers`."""
+    y = computed(y)
+    return of_numbers(np.asarray(y)) if getattr(y, "dtype", None) == np.dtype(object) else y
 
 
 class ScoresParts:
