@@ -320,14 +320,20 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two collections of objects come from the same distribution.
 
-    The statistic is the unbiased estimate of `mmd2`. A permutation divides the pooled objects at random into two
-    collections of the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as the observed
-    one, so P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
+    The statistic is an unbiased estimate of the squared maximum mean discrepancy (MMD^2), which measures how far apart
+    the two distributions are; see `mmd2`. A permutation divides the pooled objects at random into two collections of
+    the sizes of `X` and `Y`. If the distributions are equal, each division is as likely as the observed one, so
+    P(p-value <= a) <= a for each a. The p-value is therefore valid, whatever n and m are.
 
     Parameters
     ----------
-    X, Y, kernel
-        As in `mmd2`. The test cannot detect differences that the kernel ignores.
+    X : sequence of n objects, or ndarray of shape (n + m, n + m) if ``kernel="precomputed"``
+        The first collection. With ``"precomputed"``, the Gram matrix of both collections together, in which the first n
+        rows and columns belong to the first collection and the other m to the second.
+    Y : sequence of m objects, or int if ``kernel="precomputed"``
+        The second collection. With ``"precomputed"``, the number n of objects in the first collection.
+    kernel : kernel, fitted embedding or "precomputed"
+        The kernel, in the forms that `mmd2` accepts. The test cannot detect differences that the kernel ignores.
     n_permutations : int, default=1000
         Number of permutations. The smallest possible p-value is 1 / (1 + n_permutations).
     random_state : int, numpy Generator or None, default=None

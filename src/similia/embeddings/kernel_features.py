@@ -312,7 +312,13 @@ class FeatureWeights(Transformer):
 
     @lazily
     def transform(self, X: Any) -> Any:
-        """Return the weighted features, shape (n, n_features): csr_array if `X` is sparse, else ndarray; float64."""
+        """Return the weighted features, shape (n, n_features): csr_array if `X` is sparse, else ndarray; float64.
+
+        Raises
+        ------
+        ValueError
+            If `sublinear` is True and a value is negative or between 0 and 1: such a value is not a count.
+        """
         check_fitted(self)
         is_sparse = sp.issparse(X)
         X = self._checked(X, reset=False)

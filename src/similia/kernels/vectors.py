@@ -338,6 +338,12 @@ class MeanMap(Kernel):
     reduce : {"mean", "sum"}, default="mean"
         "sum" does not divide by the sizes, so large sets have large kernel values.
 
+    Raises
+    ------
+    ValueError
+        When called, if `reduce` is unknown, if the points of X and Y differ in dimension, if X or Y holds no set, or if
+        a point has NaN or infinity.
+
     Notes
     -----
     If k is positive semi-definite, K is positive semi-definite, too. With ``reduce="mean"`` and `RBF`, two sets have
@@ -346,7 +352,9 @@ class MeanMap(Kernel):
 
     For a support vector machine, wrap this kernel in `similia.kernels.Normalized`, since the mean embedding of a set
     whose points are far apart has a small norm. The other sets in a call do not change K(U, V), not even in its last
-    bit, unless k itself depends on the other points, as ``RBF(gamma="median")`` does outside of estimators.
+    bit, unless k itself depends on the other points. For example, if you call this kernel with
+    ``RBF(gamma="median")`` yourself, gamma depends on all points of `X`. In an estimator, gamma is computed only in
+    `fit` and then stays fixed.
 
     `similia.objects.GraphToSets` and `similia.objects.SeriesToSets` turn graphs and series into sets.
 

@@ -31,7 +31,8 @@ _TIE = 1e-9  # fraction of a vote that `predict_proba` adds for the winner, so t
 class _Vote(ListParams):
     """Base class of the two ensembles: `fit` fits a copy of each estimator to all objects."""
 
-    _list, _letter, _targets = "estimators", "v", staticmethod(check_labels)
+    _list, _letter = "estimators", "v"
+    _targets: Any = staticmethod(check_labels)  # how `fit` reads y
 
     def __init__(self, estimators: Sequence[Any]) -> None:
         self.estimators = estimators

@@ -297,10 +297,10 @@ class Items:
     def __init__(self, source: Any, kind: str | None = None) -> None:
         source = objects_in(source) if is_frame(source) else source
         source = to_array(source) if is_frame(source) else source
-        if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
-            raise TypeError(f"expected a path or an ordered iterable of objects, got {short(source)}")
         if sp.issparse(source):
             raise TypeError(f"expected an array of rows, got a sparse matrix of shape {source.shape}; give X.toarray()")
+        if isinstance(source, bytes | Mapping | Set) or not isinstance(source, Iterable):
+            raise TypeError(f"expected a path or an ordered iterable of objects, got {short(source)}")
         self.n: int | None = len(source) if isinstance(source, Sized) else None
         self._source: Any = source
         if isinstance(source, Batch) or (isinstance(source, np.ndarray) and source.ndim == 2):
