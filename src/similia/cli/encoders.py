@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -113,6 +114,11 @@ def default_rerank(data: Objects | Source, kernel: str | None, distance: str | N
     if kernel or distance:
         return distance or "kernel"
     return {"strings": "Levenshtein()", "vectors": "projected"}.get(data.kind, "kernel")
+
+
+def sample_of(stream: Source, seed: int) -> tuple[int, Objects, npt.NDArray[np.int64]]:
+    """Return the number of objects in a source, a sample to fit an encoder to, and the positions of the sample."""
+    return sample(stream, FIT_ON, FIT_BYTES, seed)
 
 
 def _of_strings(data: Objects, bits: int, landmarks: int, seed: int) -> tuple[str, Any]:
@@ -222,7 +228,7 @@ def of_interrupted_run(
 def fit_encoder(stream: Source, path: Path, options: dict[str, Any], data: str, table: Any) -> tuple[int, Any]:
     """Fit an encoder to a sample of the stream and save it at `path`; return the number of objects and the encoder."""
     with stoppable(lambda: 0, stream.n), meters():
-        n, drawn, numbers = sample(stream, FIT_ON, FIT_BYTES, options["seed"])
+        n, drawn, numbers = sample_of(stream, options["seed"])
     print_note_on_case(drawn, parse_one(options["kernel"], options["distance"]))
     with stoppable(lambda: 0, n), bars(), places_named(stream, numbers=numbers):
         spec, encoder = default_encoder(drawn, **options)
@@ -246,7 +252,7 @@ def create(
     by = asked.get("by", "bits")
     index = HammingIndex(asked["bits"], kind=asked["index"], random_state=seed) if by == "bits" else None
     with stoppable(lambda: 0, stream.n), meters():
-        n, drawn, numbers = sample(stream, FIT_ON, FIT_BYTES, seed)
+        n, drawn, numbers = sample_of(stream, seed)
     if getattr(drawn.objects, "dtype", None) == np.uint8:
         note(
             f"note: {called(data)} holds bytes, read as numbers; search codes of 'similia encode' with "
