@@ -12,15 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from similia.core.text import short
-from similia.core.validation import (
-    BadValue,
-    check_choice,
-    check_labels,
-    not_real,
-    of_numbers,
-    refuse_fractions,
-    unmasked,
-)
+from similia.core.validation import BadValue, check_choice, check_labels, of_numbers, refuse_fractions, unmasked
 from similia.objects.tables import is_missing
 
 Task = Literal["classification", "regression"]
@@ -75,10 +67,9 @@ def as_numbers(y: Any) -> npt.NDArray[np.float64] | None:
 def checked_labels(y: Any, n: int, *, two: bool = False) -> npt.NDArray:
     """Return the labels of n objects as an array; raise if one is invalid or, with `two`, if all are of one class."""
     given, y = y, check_labels(y, n)
-    if y.dtype.kind == "c":
-        raise not_real("y")
     if y.dtype.kind not in "biufUSO":
-        raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans")
+        no = " (Complex data not supported)" if y.dtype.kind == "c" else ""  # scikit-learn's words
+        raise ValueError(f"y has dtype {y.dtype}, expected class labels: strings, integers or booleans{no}")
     if not isinstance(given, list | tuple):  # numpy turns [0, "a"] into ["0", "a"]
         given = y.tolist() if y.dtype.kind in "fO" else ()
     for i, label in enumerate(given):
