@@ -13,7 +13,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -242,7 +242,7 @@ def test_what_load_would_refuse_is_not_saved(parameters, words, tmp_path):
 
 def test_a_sparse_array_is_saved_whatever_memory_is_allowed(tmp_path):
     with sm.config(max_memory=1):
-        path = sm.save({"features": csr_array(np.eye(3))}, tmp_path / "m.similia")
+        path = sm.save({"features": csr_matrix(np.eye(3))}, tmp_path / "m.similia")
     np.testing.assert_array_equal(sm.load(path)["features"].toarray(), np.eye(3))
 
 
