@@ -43,7 +43,7 @@ class _Composite(ListParams, Kernel):
     _noun: ClassVar[str]
 
     def _combined(self, values: Iterable[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-        """Combine the kernel values of the parts; `values` yields one array per part."""
+        """Combine the kernel values of the parts; `values` yields a new array per part, which may be overwritten."""
         raise NotImplementedError
 
     def as_objects(self, X: Any) -> Any:
