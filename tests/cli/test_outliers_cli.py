@@ -73,6 +73,28 @@ def test_objects_that_share_nothing_with_others_are_noted(tmp_path):
     assert "4 objects share the largest strangeness, so they cannot be told apart" in said.output
 
 
+def test_a_threshold_that_no_distance_reaches_is_noted(tmp_path):
+    near = [letters * 5 for letters in ("AB", "AC", "AD", "BC", "BD", "CD")]  # pairs have at most one letter in common
+    data, kernel = table(tmp_path / "d.csv", [*near, "ZZZZ"]), ("--kernel", "Spectrum(k=1, normalize=True)")
+    said = run("outliers", data, "--text", "sequence", *kernel, "-k", 5, "-o", tmp_path / "o.csv").output
+    assert "0 of 7 objects are outliers" in said
+    assert "no object is above the threshold" in said
+    share = ("--contamination", 0.15)
+    said = run("outliers", data, "--text", "sequence", *kernel, "-k", 2, *share, "-o", tmp_path / "p.csv").output
+    assert "no object is above the threshold" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "noted"), [(["abc", "def", "ghi", "jkl"] * 3, True), (["abcdef", "abcde"] * 5, False)]
+)
+def test_short_strings_that_have_nothing_in_common_are_noted(words, noted, tmp_path):
+    data, output = table(tmp_path / "d.csv", words), tmp_path / "o.csv"
+    said = run("outliers", data, "--text", "sequence", "-k", 2, "-o", output).output
+    assert ("of the pairs of strings have nothing in common under this kernel" in said) is noted
+    said = run("outliers", data, "--text", "sequence", *LEVENSHTEIN, "-k", 2, "-o", output).output
+    assert "nothing in common under this kernel" not in said
+
+
 @pytest.mark.parametrize("command", ["cluster", "neighbours", "outliers"])
 def test_rows_of_numbers_are_series_if_the_distance_compares_series(command, tmp_path):
     X = RNG.normal(size=(30, 12)).cumsum(axis=1)

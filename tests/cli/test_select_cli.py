@@ -2,6 +2,7 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from experiments import selection
 from samples.select import sample
 from similia.cli.app import app
 from similia.cli.fit import fit
-from similia.cli.training import check_suits, option_of, parse_duration
+from similia.cli.training import check_suits, option_of, parse_duration, print_choice
 from similia.cli.voice import speaking
 from similia.objects import AttributeScaler
 from similia.selection import _search
@@ -281,3 +282,14 @@ def test_the_best_recipe_is_one_for_all_splits():
     records = [{"set": "s", "run": run, "role": "recipe", "recipe": r, "accuracy": a} for r, run, a in rows]
     records.append({"set": "s", "run": 0, "role": "chosen", "recipe": "", "accuracy": 99.0})
     assert [row["recipe"] for row in selection._best(records, "s", 2)] == ["y", "y"]
+
+
+@pytest.mark.parametrize(("others", "said"), [([0.99, 0.5], True), ([0.97, 0.5], False)])
+def test_a_better_score_of_an_earlier_round_is_explained(others, said, capsys):
+    scores = np.array([0.98, *others])
+    tried = {"name": np.array(["a", "b", "c"]), "mean_test_score": scores, "n_objects": np.array([90, 30, 30])}
+    columns = tried | {"standard_error": scores / 10, "mean_fit_time": scores}
+    auto = SimpleNamespace(cv_results_=columns, seconds_=1.0, measure_="accuracy", best_name_="a", notes_=[])
+    auto.stopped_, auto.best_score_, auto.best_score_interval_ = False, 0.9, (0.8, 1.0)
+    print_choice(auto, 60)
+    assert ("dropped early has the score of its last round" in capsys.readouterr().out) is said

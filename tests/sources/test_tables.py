@@ -192,8 +192,11 @@ def test_a_bad_cell_does_not_make_a_column_of_numbers_one_of_text(tmp_path):
     rows = "".join(f"{i},{i / 2}\n" for i in range(9))
     path = write(tmp_path / "a.csv", f"x,y\n{rows}3,broken\n")
     assert "a.csv, line 11: column 'y' holds 'broken', expected a finite number" in refused(path)
+    assert "label=" not in refused(path)
     found = read_objects(path, on_error="skip")
     assert found.objects.tolist() == [[i, i / 2] for i in range(9)]
+    kinds = write(tmp_path / "c.csv", "kind,x,y\nwalk,1,2\nrun,3,5\n")
+    assert "name the columns of numbers (values= or --values), or this one as the labels" in refused(kinds, series=True)
     comma = write(tmp_path / "b.csv", 'x\ty\n1\t"2,5"\n'.replace('"', ""), "utf-8").rename(tmp_path / "b.tsv")
     assert "if the comma is a decimal mark: decimal=',' or --decimal ,)" in refused(comma, values="x,y")
     assert read_objects(comma, values="x,y", decimal=",").objects.tolist() == [[1, 2.5]]

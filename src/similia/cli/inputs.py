@@ -19,13 +19,15 @@ from similia.objects.molecules import SmilesBatch
 from similia.pipelines import parts_of
 from similia.planning.forecasts import kind_of
 from similia.scale.stream import bounds
-from similia.similarity import note_on_case
+from similia.similarity import evaluate, note_on_case
 from similia.sources import Objects
 from similia.sources.files import check_ending, read_with
 from similia.sources.source import Held, Reading, Source, ending_of, missing_among, place_of, typed
 from similia.sources.streams import ObjectStream, is_table, known_columns, meaningless, remembered, table_choice
 
 _SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers
+_PAIRED, _SHORT = 100, 50  # number of strings that are compared in pairs, if their mean length is at most this
+_APART = 0.8  # share of these pairs with nothing in common from which the user is told
 DEFAULT_KERNEL = {
     "strings": "GappyKmers(k=4, gaps=1)",
     "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)",
@@ -214,7 +216,23 @@ def named_comparison(read: Objects, kernel: str | None, distance: str | None) ->
         named = parse_comparison(usual)
     print_note_on_case(read, named)
     check_comparison(named, read, read.objects)
+    if kernel is None and distance is None and read.kind == "strings":
+        _print_note_on_short_strings(read, named)
     return named
+
+
+def _print_note_on_short_strings(read: Objects, kernel: Any) -> None:
+    """Print that most pairs of short strings have nothing in common under `kernel`, if a sample says so."""
+    X = read.objects
+    if X.offsets[-1] > _SHORT * len(X) or len(X) < 2:
+        return
+    drawn = X[np.unique(np.linspace(0, len(X) - 1, _PAIRED).astype(np.int64))]
+    apart = float(np.mean(evaluate(kernel, drawn)[np.triu_indices(len(drawn), 1)] == 0))
+    if apart > _APART:
+        note(
+            f"note: {called(read.source)}: {apart:.0%} of the pairs of strings have nothing in common under this "
+            'kernel; for short strings, try --kernel "Spectrum(k=2, normalize=True)" or --distance "JaroWinkler()"'
+        )
 
 
 def print_note_on_case(read: Objects, *compared: Any) -> None:

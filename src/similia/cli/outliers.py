@@ -130,8 +130,13 @@ def outliers(
     ties = int((rows["strangeness"] == rows["strangeness"].max()).sum())
     if ties > 1 and not rows["outlier"].all():
         note(
-            f"note: {ties} objects share the largest strangeness, so they cannot be told apart; a kernel that finds "
-            "nothing in common between most objects says little: choose another --kernel, or a --distance"
+            f"note: {ties} objects share the largest strangeness, so they cannot be told apart: a kernel finds nothing "
+            "in common between them and their neighbours; another --kernel, or a --distance, may tell more"
+        )
+    if not n_outliers and train is None and model is None:
+        note(
+            "note: no object is above the threshold (see --contamination), and where strangeness has a limit, as with "
+            "a normalised kernel, perhaps none can be; --contamination 0.02 takes the strangest 2 %"
         )
     print_written(output, about + shown)
 

@@ -129,7 +129,7 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     auto = automatic(search, random_state=part.seed, **options)
     with meters():
         auto.fit(*part.take(train))
-    _print_choice(auto, seconds)
+    print_choice(auto, seconds)
     scores = None
     if len(test):
         scores = scores_of(auto, *part.take(test), part.task, auto.measure_, part.y[train])
@@ -152,12 +152,14 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
     }
 
 
-def _print_choice(auto: Any, budget: float) -> None:
+def print_choice(auto: Any, budget: float) -> None:
     say = console()
     rows = rows_of(auto.cv_results_)
     tried = [row for row in rows if row["n_objects"]]
     title = f"{len(tried)} of {len(rows)} candidates tried in {auto.seconds_:.0f} s of the {budget:g} s"
     say.print(table_of(tried[:_SHOWN], title, auto.measure_))
+    if any(row["mean_test_score"] > tried[0]["mean_test_score"] for row in tried[1:_SHOWN]):
+        say.print("a candidate that was dropped early has the score of its last round, of fewer objects or splits")
     name = auto.best_name_
     if name.startswith("vote of "):
         name = name.replace(": ", "\n  ", 1).replace("; ", "\n  ")

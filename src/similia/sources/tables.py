@@ -61,6 +61,7 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _MANY = 8  # for more columns, the csv module is faster than numpy, which cuts columns one by one
 _LOOKED_AT = 1000  # number of rows that decide which columns hold numbers
 PER_LETTER = 2**6  # bytes of a graph per letter of its SMILES: an atom, and a bond in both directions
+_COLUMN = ", or name the columns of numbers (values= or --values), or this one as the labels (label= or --label)"
 _SERIES = ", or read each row as a series and ignore the empty cells at its end (series=True or --series)"
 
 
@@ -335,7 +336,7 @@ class Converter:
         if self.choice.kind != "series":
             lengths[:] = width
         needed = np.arange(width) < lengths[:, None]
-        good = np.isfinite(rows) | ~needed
+        good, words = np.isfinite(rows) | ~needed, (rows == np.inf).all(axis=0)
         kept = np.flatnonzero(good.all(axis=1) & (lengths > 0))
         for i in np.setdiff1d(np.arange(len(rows)), kept).tolist():
             if lengths[i] == 0:
@@ -344,7 +345,8 @@ class Converter:
             j = int(good[i].argmin())
             cell = columns[j][i] if not isinstance(columns[j], np.ndarray) else columns[j][i].item()
             cut = self.choice.kind == "vectors" and present[i].any() and not present[i, j:].any()
-            self._refuse(part, i, self._problem(j, cell), "correct it or " + LEAVE + (_SERIES if cut else ""))
+            more = _SERIES if cut else _COLUMN if words[j] else ""
+            self._refuse(part, i, self._problem(j, cell), "correct it or " + LEAVE + more)
         if self.choice.kind == "vectors":
             return rows[kept], kept
         offsets = offsets_of(lengths[kept])
