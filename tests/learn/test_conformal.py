@@ -513,6 +513,10 @@ def test_labels_that_the_model_has_not_seen_count_as_strange():
     assert not margins.predict_set(STRINGS, 0.5)[:, 2].any()
     with pytest.raises(ValueError, match=r"y\[0\] is 0, but the frozen estimator knows 'at'"):
         sm.ConformalClassifier(learner).fit(STRINGS, np.arange(40) % 2)
+    learner = frozen(SVC, STRINGS, np.arange(40) % 2)
+    for dtype in ("U2", object):  # a column of a data frame
+        with pytest.raises(ValueError, match=r"y\[0\] is 'at', but the frozen estimator knows 0; give labels of one"):
+            sm.ConformalClassifier(learner).fit(STRINGS, np.array(["at", "cg"] * 20, dtype))
 
 
 @pytest.mark.parametrize("coverage", [0, 1, 0.0, 1.0, -0.5, 90, np.nan, np.inf, "0.9", None, True])

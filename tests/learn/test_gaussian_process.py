@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import erfcx
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
@@ -224,6 +225,21 @@ def test_suggestions_go_to_the_best_and_do_not_repeat_what_is_known(maximize):
     gains = improvement(sign * mean, std2, max((sign * y[:8]).max(), sign * mean[chosen[0]]))
     gains[chosen[0]] = -1
     assert gains[chosen[1]] == pytest.approx(gains.max(), rel=0.05)
+
+
+@pytest.mark.parametrize("maximize", [True, False])
+def test_suggestions_where_all_improvements_are_smaller_than_any_float(maximize):
+    X = np.linspace(0, 10, 60)[:, None]
+    y = X[:, 0] + 0.05 * np.random.default_rng(0).normal(size=60)
+    model = sm.GaussianProcessRegressor(sm.kernels.RBF(gamma=0.5), noise=0.05).fit(X, y)
+    pool = np.array([4.0, 3.5, 6.0, 5.0, 6.5])[:, None]
+    mean, std = model.predict(pool, return_std=True, with_noise=False)
+    z = (y.max() - mean if maximize else mean - y.min()) / std
+    assert (improvement(-z, np.ones(5), 0) == 0).all()
+    logs = np.log(std) + norm.logpdf(z) + np.log1p(-z * np.sqrt(np.pi / 2) * erfcx(z / np.sqrt(2)))
+    chosen = model.suggest(pool, 5, maximize=maximize)
+    assert chosen[0] == np.argmax(logs)
+    assert sorted(chosen) == [*range(5)]
 
 
 def test_intervals_cover_what_they_say():

@@ -824,6 +824,17 @@ def test_failed_partial_fit_leaves_the_model_as_it_was():
     assert list(model.classes_) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("texts_first", [False, True])
+def test_numbers_are_not_classes_of_the_same_digits_as_text(texts_first):
+    """Text and numbers sort differently, so a position among the classes could be beyond the last prototype."""
+    codes, numbers = np.random.default_rng(0).integers(0, 256, (300, 8), np.uint8), np.arange(300) % 30
+    first, second = (numbers.astype(str), numbers) if texts_first else (numbers, numbers.astype(str))
+    model = HDClassifier("averaged").partial_fit(codes, first, np.unique(first))
+    for y in (second, second[:1]):
+        with pytest.raises(ValueError, match=r"y\[0\] is '?0'?, not one of the classes"):
+            model.partial_fit(codes[: len(y)], y)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("name", ["prototypes_", "classes_"])
 def test_learnt_arrays_that_do_not_fit_are_refused(name, binary):

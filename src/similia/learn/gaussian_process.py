@@ -744,6 +744,9 @@ class GaussianProcessRegressor(ScoresParts, RegressorMixin, GaussianProcess):
         for t in range(n):
             gain = StudentMixture(self.weights_, means, np.sqrt(variance / inflation(self._dof)), self._dof)
             gains = gain.improvement(best)
+            if np.delete(gains, chosen[:t]).max() == 0:  # too small for float64; larger for fewer standard deviations
+                least = np.full_like(means, -np.finfo(float).max)
+                gains = np.divide(means - best, gain.width, out=least, where=gain.width > 0).max(axis=1)
             gains[chosen[:t]] = -np.inf
             j = chosen[t] = int(np.argmax(gains))
             values = kernel_values(

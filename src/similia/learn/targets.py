@@ -140,7 +140,7 @@ def classes_of(y: Any, n: int) -> tuple[npt.NDArray, npt.NDArray[np.int64]]:
 
 def positions_among(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int64]:
     """Return the position of each label in the sorted `classes`; raise for a label that is not among them."""
-    unseen = ~np.isin(y, classes)
+    unseen = ~np.isin(y, classes) | _differ_in_type(y, classes)  # of numbers and text, numpy compares the digits
     if unseen.any():
         i = int(np.argmax(unseen))
         found = f"is {y.tolist()[i]!r}, not one of the classes {classes.tolist()} of the first call"
@@ -151,10 +151,15 @@ def positions_among(y: npt.NDArray, classes: npt.NDArray) -> npt.NDArray[np.int6
 def with_classes_of(fitted: Any, y: npt.NDArray) -> npt.NDArray:
     """Return the sorted labels that a fitted classifier knows or that are in `y`; raise if their types differ."""
     known = np.asarray(fitted.classes_)
-    if (known.dtype.kind in "US") != (y.dtype.kind in "US") and "O" not in known.dtype.kind + y.dtype.kind:
+    if _differ_in_type(known, y):
         found = f"{short(y.tolist()[0])}, but the frozen estimator knows {short(known.tolist()[0])}"
         raise BadValue(0, f"is {found}", remedy="give labels of one type", collection="y")
     return np.union1d(known, y)
+
+
+def _differ_in_type(a: npt.NDArray, b: npt.NDArray) -> bool:
+    """Return whether one of two arrays of labels, each of one type, holds text and the other does not."""
+    return isinstance(a[:1].tolist()[0], str | bytes) != isinstance(b[:1].tolist()[0], str | bytes)
 
 
 def check_two_classes(classes: npt.NDArray, name: str) -> None:
