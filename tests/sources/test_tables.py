@@ -413,6 +413,9 @@ def test_smiles_a_line(tmp_path):
     assert listed(tmp_path / "left.csv")[1:] == [["3", "found 'C(C', which is not valid SMILES"]]
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
+    assert read_objects(titled).rows.tolist() == [0, 1]  # the title is no molecule
+    without_names = write(tmp_path / "f.smi", "smiles\nCCO\nC(C\nC\n")
+    assert read_objects(without_names, on_error="skip").names == [0, 2]
     assert "d.smi holds a title but no molecules" in refused(write(tmp_path / "d.smi", "smiles name\n"))
     assert read_objects(write(tmp_path / "e.smi", "CCO\nC methane\n")).names == ["", "methane"]
     assert read_objects(write(tmp_path / "e.smi", "CCO\nC\n")).names is None
