@@ -361,6 +361,15 @@ def test_a_folder_of_series(tmp_path):
     assert read_objects(flat, values="x", on_error="skip").labels is None
 
 
+def test_channels_of_a_folder_of_series_are_told_apart_by_the_names_of_columns(tmp_path):
+    write(tmp_path / "a.csv", "x,y\n1,2\n3,4\n")
+    write(tmp_path / "b.csv", "y,x\n2,1\n4,3\n")
+    parquet.write_table(pa.table({"y": [2, 4], "x": [1, 3]}), tmp_path / "c.parquet")
+    write(tmp_path / "d.csv", "u,v\n1,2\n3,4\n")  # names of its own: by position, as in files without names
+    write(tmp_path / "e.txt", "1 2\n3 4\n")
+    assert series_of(read_objects(tmp_path)) == [[[1, 2], [3, 4]]] * 5
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_column_called_label_in_a_folder_of_series_is_a_channel_only_if_it_is_named(tmp_path, ending):
     if ending == "csv":
