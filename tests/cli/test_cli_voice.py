@@ -155,6 +155,7 @@ def test_a_model_into_a_pipe(table, tmp_path):
         (b"# a comment\n@problemName X\n", ".ts"),
         (b"\xef\xbb\xbftext,label\nAC,a\n", ".csv"),
         (b"text\tlabel\nAC\ta\n", ".tsv"),
+        (b"#text\tlabel\nAC\ta\n", ".tsv"),
         (b"PAR1....", ".parquet"),
         (b"\x93NUMPY\x01\x00", ".npy"),
         (gzip.compress(b">a\nAC\n", mtime=0), ".fasta.gz"),

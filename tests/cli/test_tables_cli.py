@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import similia as sm
 from similia.cli.app import app
 from similia.cli.options import READING
+from similia.cli.plan import _sample
 from similia.report._context import gather
 from similia.search.on_disk import SearchFolder
 
@@ -443,6 +444,11 @@ def test_a_plan_of_few_objects_has_as_few_landmarks(tmp_path: Path) -> None:
     (tmp_path / "f.ts").write_text("\n".join([*lines, *("1,2,3,4" for _ in range(30))]) + "\n")
     found = json.loads(invoke("plan", "--data", tmp_path / "f.ts", "--distance", "DTW()", "--json").stdout)
     assert (found["objects"], found["size"]) == (30, 30)
+
+
+def test_a_plan_counts_the_objects_of_a_file_that_ends_in_blank_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ACGT\n" * 123 + "\n")
+    assert _sample(str(tmp_path / "a.txt"), {})[2] == 123
 
 
 @pytest.mark.parametrize("objects", ["inf", "nan"])

@@ -189,6 +189,23 @@ def test_vectors_series_and_molecules(tmp_path):
         np.testing.assert_allclose([r["vector"] for r in found], encoder.transform(graphs[:4]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["clusters", "outliers", "map"])
+def test_models_without_labels_take_the_objects_to_which_they_were_fitted(kind, tmp_path):
+    series = [RNG.normal(size=n).cumsum() for n in RNG.integers(8, 14, 30)]
+    model = {
+        "clusters": sm.KernelKMeans(sm.distances.DTW(), 2, random_state=0),
+        "outliers": sm.OutlierDetector(sm.distances.DTW(), novelty=True),
+        "map": sm.SimilarityMap(sm.distances.DTW(), random_state=0),
+    }[kind].fit(series)
+    sm.save(model, tmp_path / "model.similia")
+    service = Service(tmp_path / "model.similia")
+    assert service.held.kind == "series"
+    operation, key = ("encode", "vector") if kind == "map" else ("predict", "label")
+    found = service.answer(operation, [s.tolist() for s in series[:6]])
+    expected = model.transform(series[:6]) if kind == "map" else model.predict(series[:6])
+    np.testing.assert_allclose([one[key] for one in found], expected, rtol=1e-6)
+
+
 def _apart(x, y):
     return float(np.abs(x - y).sum())
 

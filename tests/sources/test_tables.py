@@ -364,6 +364,15 @@ def test_a_folder_of_series(tmp_path):
     assert read_objects(flat, values="x", on_error="skip").labels is None
 
 
+def test_channels_of_a_folder_of_series_are_told_apart_by_the_names_of_columns(tmp_path):
+    write(tmp_path / "a.csv", "x,y\n1,2\n3,4\n")
+    write(tmp_path / "b.csv", "y,x\n2,1\n4,3\n")
+    parquet.write_table(pa.table({"y": [2, 4], "x": [1, 3]}), tmp_path / "c.parquet")
+    write(tmp_path / "d.csv", "u,v\n1,2\n3,4\n")  # names of its own: by position, as in files without names
+    write(tmp_path / "e.txt", "1 2\n3 4\n")
+    assert series_of(read_objects(tmp_path)) == [[[1, 2], [3, 4]]] * 5
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_column_called_label_in_a_folder_of_series_is_a_channel_only_if_it_is_named(tmp_path, ending):
     if ending == "csv":
@@ -416,6 +425,9 @@ def test_smiles_a_line(tmp_path):
     assert listed(tmp_path / "left.csv")[1:] == [["3", "found 'C(C', which is not valid SMILES"]]
     titled = write(tmp_path / "b.smi", "smiles name\nCCO\nC\n")
     assert np.diff(read_objects(titled).objects.node_offsets).tolist() == [3, 1]
+    assert read_objects(titled).rows.tolist() == [0, 1]  # the title is no molecule
+    without_names = write(tmp_path / "f.smi", "smiles\nCCO\nC(C\nC\n")
+    assert read_objects(without_names, on_error="skip").names == [0, 2]
     assert "d.smi holds a title but no molecules" in refused(write(tmp_path / "d.smi", "smiles name\n"))
     assert read_objects(write(tmp_path / "e.smi", "CCO\nC methane\n")).names == ["", "methane"]
     assert read_objects(write(tmp_path / "e.smi", "CCO\nC\n")).names is None

@@ -103,8 +103,9 @@ def _sample(data: str, table: dict[str, Any]) -> tuple[str, Any, int]:
         n = len(stream.objects)
         rows = np.sort(np.random.default_rng(0).permutation(n)[:CHUNK])
         return stream.kind, take(stream.objects, rows), n
-    first = next(iter(stream.chunks()))
-    if stream.n is not None or first.bytes_read == stream.size:
+    chunks = stream.chunks()
+    first = next(chunks)
+    if stream.n is not None or next(chunks, None) is None:  # blank lines may follow the last object
         return stream.kind, first.objects, stream.n or first.stop
     estimated = first.stop * (stream.size or 0) / first.bytes_read
     return stream.kind, first.objects, int(float(f"{estimated:.2g}"))  # only significant digits

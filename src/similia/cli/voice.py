@@ -392,7 +392,8 @@ def _kind(file: Any) -> str:
     first = next((line for line in lines if line.strip()), "")
     if first.startswith((">", ";")):
         return ".fasta"
-    if first.startswith("#") or first.lower().startswith(_TS_WORDS):
+    bare = next((line for line in lines if line.strip() and not line.startswith("#")), "")  # behind comments of .ts
+    if first.lower().startswith(_TS_WORDS) or (first.startswith("#") and bare.startswith("@")):
         return ".ts"
     if first.startswith("@"):
         return ".fastq"

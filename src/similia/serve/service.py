@@ -303,7 +303,8 @@ def _load(path: Path) -> Held:
     if not operations:
         raise ValueError(f"{path} holds a {type(model).__name__}, which neither predicts, encodes nor searches")
     found = parts_of(inner).comparison(fitted=False)
-    kind = (kind_of(found.function) if found is not None else None) or kind_of_arrays(inner)
+    compared = getattr(inner, "similarity", None) if found is None else found.function  # of clusters
+    kind = kind_of(compared) or kind_of_arrays(inner)
     return Held(model, names, stamp, kind, operations)
 
 

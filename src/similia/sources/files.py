@@ -100,8 +100,9 @@ def read_objects(path: str | os.PathLike[str], **options: Any) -> Objects:
           hold the labels; the labels, if any, are in ``y``, ``label``, ``labels`` or ``target``;
         - a folder or zip file of graphs in the TUDataset format;
         - a folder with one file (``.csv``, ``.tsv``, ``.parquet``, ``.npy``, ``.txt``) per series. The rows of each
-          file are time points, and its columns are channels. If all files are in subfolders, the names of the
-          subfolders are the labels. A file with a column called "label" is refused unless `values` names the channels.
+          file are time points, and its columns are channels; columns with the names of those of the first table are
+          put into its order. If all files are in subfolders, the names of the subfolders are the labels. A file with a
+          column called "label" is refused unless `values` names the channels.
     **options
         Options for reading, such as ``label="species"``: the parameters of `Reading`.
 
@@ -461,9 +462,10 @@ def series_folder(path: Path, reading: Reading) -> Objects:
                   decimal=reading.decimal)  # fmt: skip
     arrays: list[npt.NDArray] = []
     kept: list[int] = []
+    names: list[str] = []  # of the channels, as in the first table
     for i, file in enumerate(files):
         try:
-            arrays.append(_points(file, one))
+            arrays.append(_points(file, one, names))
             if arrays[-1].shape[1] != arrays[0].shape[1]:
                 expected = f"expected {arrays[0].shape[1]} as in {files[kept[0]].name}"
                 raise ValueError(
@@ -484,8 +486,11 @@ def series_folder(path: Path, reading: Reading) -> Objects:
     )
 
 
-def _points(path: Path, reading: Reading) -> npt.NDArray:
-    """Read the file of one series as an array, shape (length, n_channels)."""
+def _points(path: Path, reading: Reading, names: list[str]) -> npt.NDArray:
+    """Read the file of one series as an array, shape (length, n_channels).
+
+    Columns that have the `names` of those of the first table are put into its order; the first table fills `names`.
+    """
     if ending_of(path) == ".npy":
         points = array_of(path)
         return _checked(path, points[:, None] if points.ndim == 1 else points)
@@ -496,11 +501,14 @@ def _points(path: Path, reading: Reading) -> npt.NDArray:
         except ValueError:
             raise BadFile(path, "is not a table of numbers separated by spaces") from None
         return _checked(path, points)
-    chunks = list(ObjectStream(path, reading, *AT_ONCE, "vectors").chunks())
+    stream = ObjectStream(path, reading, *AT_ONCE, "vectors")
+    chunks = list(stream.chunks())
     if chunks and chunks[0].labels is not None and reading.values is None:
         found = "has a column 'label', but the labels of series in a folder are the names of its subfolders"
         raise BadFile(path, f"{found}; name the columns that are channels (values= or --values)")
-    return np.asarray(concatenate([chunk.objects for chunk in chunks]))
+    names[:] = names or stream.columns
+    order = [stream.columns.index(name) for name in names] if sorted(names) == sorted(stream.columns) else slice(None)
+    return np.asarray(concatenate([chunk.objects for chunk in chunks]))[:, order]
 
 
 def _checked(path: Path, points: npt.NDArray) -> npt.NDArray:

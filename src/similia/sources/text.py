@@ -376,16 +376,16 @@ def _lines(block: bytes, at: Blocks) -> Records:
 
 def smi_records(path: Any, encoding: str = "utf-8") -> Iterator[Records]:
     """Yield two columns of a ``.smi`` file: SMILES (the first word of each line) and names (the rest of the line)."""
-    title, found = True, False  # title: whether the next line may be one
+    row = -1  # of the next molecule; -1 before the first line, which may be a title
     for part in line_records(path, encoding):
         words = [(*text.split(None, 1), "", "")[:2] for text in part.columns[0].tolist()]
-        first = int(title and words[0][0].lower() in _TITLES)
-        title = False
-        columns = tuple(StringBatch.from_list([word[j] for word in words[first:]]) for j in (0, 1))
-        if len(words) > first:
-            found = True
-            yield part.take(slice(first, None), columns)
-    if not found:
+        if row < 0:
+            row, words = 0, words[words[0][0].lower() in _TITLES :]
+        columns = tuple(StringBatch.from_list([word[j] for word in words]) for j in (0, 1))
+        if words:
+            yield replace(part.take(slice(-len(words), None), columns), rows=row + np.arange(len(words)))
+            row += len(words)
+    if row <= 0:
         raise BadFile(path, "holds a title but no molecules")
 
 
