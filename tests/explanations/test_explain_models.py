@@ -193,6 +193,28 @@ def test_vectors_are_explained_by_their_difference_from_the_mean():
     check_sums(explain(Ridge().fit(X, y), X[0]))
 
 
+def test_the_first_step_gets_a_vector_as_it_does_in_predict():
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline, make_union
+    from sklearn.preprocessing import FunctionTransformer
+
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    y = X @ [1.0, 0.0, -2.0]
+    for first in (FunctionTransformer(lambda X: X[:, [0, 2]]), make_union(PCA(2), "passthrough")):
+        model = make_pipeline(first, Ridge()).fit(X, y)
+        found = explain(model, X[0])
+        check_sums(found)
+        assert found.value == pytest.approx(model.predict(X[:1])[0])
+
+
+def test_a_linear_model_of_one_class_makes_no_decision():
+    from sklearn.linear_model import RidgeClassifier
+
+    with pytest.raises(ValueError, match="fitted to one class"):
+        explain(RidgeClassifier().fit(np.eye(3), [1, 1, 1]), np.ones(3))
+
+
 def test_graphs_are_explained_by_trees(data_folder):
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
@@ -264,6 +286,15 @@ def test_hostile_text_is_escaped(text):
     graph = nx.Graph([(0, 1)])
     nx.set_node_attributes(graph, {0: text, 1: "b"}, "label")
     check_shown(explain(kernels.WeisfeilerLehman(n_iter=1), graph, graph), draw="$" in text)
+
+
+def test_hostile_labels_are_escaped():
+    label = "<script>alert(1)</script>\x1b"
+    words, y = ["ACGTACGT", "ACGTAAGT", "TTTTGGGG", "TTTTGGCG", "CCAACCAA", "CCAACCAT"], np.repeat([label, "b", "c"], 2)
+    kernel = kernels.DistanceRBF(distances.Levenshtein(), 0.1)
+    found = explain(sm.GaussianProcessClassifier(kernel).fit(words, y), words[0])
+    assert label in found.left_out.of
+    check_shown(found)
 
 
 def test_each_kind_is_shown():

@@ -50,6 +50,16 @@ def test_a_mean_is_that_of_the_targets():
         sm.explain(model.fit(STRINGS, np.column_stack([targets, targets])), "GATT")
 
 
+def test_a_column_of_targets_is_one_target():
+    from sklearn.neighbors import KNeighborsRegressor
+
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    flat, column = (sm.explain(KNeighborsRegressor(3).fit(X, y), X[0]) for y in (X[:, 0], X[:, :1]))
+    assert [(part.name, part.contribution) for part in column.parts] == [
+        (part.name, part.contribution) for part in flat.parts
+    ]
+
+
 def test_vectors_and_series_are_named_by_number():
     X = np.random.default_rng(0).normal(size=(10, 3))
     found = sm.explain(sm.KNeighborsClassifier(euclidean_distances, 1).fit(X, LABELS), X[4])

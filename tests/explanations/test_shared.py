@@ -186,6 +186,20 @@ def test_strings_of_one_length_keep_it():
     assert explain_classes(model, X)[int(model.labels_[0])][0].name == "ACGTACGT"
 
 
+def test_any_byte_is_a_letter():
+    """Substrings do not depend on which bytes stand for the letters, even if one of these is NUL."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(4, size=(20, 12))
+    codes[::2, 4:8], codes[1::2, 4:8] = [0, 1, 0, 2], [3, 3, 1, 3]
+    found = []
+    for first in (0, ord("A")):
+        X = [bytes((first + row).tolist()) for row in codes]
+        model = sm.KernelSVC(sm.kernels.DistanceRBF(sm.distances.Levenshtein(), 0.1)).fit(X, np.arange(20) % 2)
+        shared = explain_classes(model, X)
+        found.append([([ord(c) - first for c in part.name], part.contribution) for c in shared for part in shared[c]])
+    assert found[0] == found[1] != []
+
+
 def test_clusters_of_copies_share_a_part_of_their_strings():
     words = ["ACGTACGT", "TTGGCCAA", "GATTACAG"]
     model = sm.HDBSCAN(sm.distances.Levenshtein()).fit(5 * words)

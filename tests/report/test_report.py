@@ -17,6 +17,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -448,6 +449,18 @@ def test_one_class_two_objects_and_empty_ones_make_pages(tmp_path: Path) -> None
     page = written(tmp_path, make_pipeline(encoder, LinearSVC()).fit(words, [0, 1] * 3), words, [1] * 6)
     assert "All objects have the same class, 1" in page.sections["accuracy"]
     assert "empty objects2" in page.sections["data"]
+
+
+def test_missing_values_are_scored_but_have_no_place_on_a_map(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[::5, 1] = np.nan
+    page = written(tmp_path, HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5), X, y, cv=2)
+    assert tuple(page.sections) == SECTIONS
+    assert "By neighbours" in page.sections["accuracy"]
+    for name in ("map", "neighbours", "spectrum"):
+        assert "some numbers of the vectors are missing (NaN)" in page.sections[name]
+    assert page.payload["objects"][0]["c"] == for_page(look_at(X[:1, [0, 2]]))[0]["c"]
 
 
 def test_more_objects_than_wanted_are_drawn_and_this_is_said(

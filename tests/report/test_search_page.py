@@ -61,6 +61,15 @@ def test_recall_is_that_of_all_pairs(fitted: Any, written: Path) -> None:
     assert f"{float(rows[2][1]):.1f} %" in Page(written).text.replace("\u202f", " ")
 
 
+def test_fewer_candidates_than_neighbours_are_not_said_to_be_measured(tmp_path: Path) -> None:
+    search = sm.SimilaritySearch(ENCODER, rerank=sm.distances.Levenshtein(), n_candidates=3).fit(KEPT)
+    path = write_search(search, QUERIES, tmp_path / "s.html", n_neighbors=10)
+    shares = {row[0]: float(row[1]) for row in table_of(path, "Recall of the 10 nearest")}
+    card = re.search(r"recall of 10 nearest</dt><dd>([\d.]+).*?<small>(\d+) candidates", path.read_text())
+    assert card is not None
+    assert float(card[1]) == pytest.approx(shares[card[2]], abs=0.051)
+
+
 def test_queries_are_shown_with_what_they_find(fitted: Any, written: Path) -> None:
     page = Page(written)
     assert "Words" in page.text

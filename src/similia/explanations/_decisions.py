@@ -220,6 +220,7 @@ def _linear(learner: Any, row: Any) -> Decision:
         w, b = sign * coef[machine], sign * float(intercept[machine])
         return _between(classes, winner, other, float(dense(row).ravel() @ w) + b, w, b, one_vs_one(classes))
     check_one_label(learner, row)
+    check_two_classes(learner)
     scores = dense(learner.decision_function(row)).ravel()
     if len(classes) == 2:
         winner = int(scores[0] > 0)
@@ -436,7 +437,10 @@ def collection(first: Any, x: Any) -> Any:
                 return read(_alone(x))
     names = [name for name in ("kernel_", "kernel", "distance_", "distance") if hasattr(first, name)]
     compared = getattr(first, names[0]) if names else None
-    return one_object(compared, x, "x") if callable(compared) else _alone(x)
+    if callable(compared):
+        return one_object(compared, x, "x")
+    is_vector = isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "biuf"
+    return x[None] if is_vector else _alone(x)  # a matrix, not a list: a step may take columns of it
 
 
 def _alone(x: Any) -> Any:

@@ -111,8 +111,8 @@ def explain(
         search over pipelines) that contains such a kernel or distance. Without `y`, the fitted estimator whose decision
         for `x` is explained; see Notes for the learners that may be its last step.
     x : object
-        One string, graph, series, point set or vector (also a sparse row, or a row of a data frame), or a collection
-        that holds one of these.
+        One string, graph, series, point set or vector (also a sparse row, or a row of a data frame), or a batch of
+        `similia.objects`, a matrix or a data frame that holds one of these. A list counts as one object itself.
     y : object, optional
         The object to compare x with.
     top : int, default=10
@@ -554,8 +554,9 @@ def _of_neighbours(machine: Any, X: Any, given: Any, naming: Naming, top: int) -
         )
     else:
         answers = (machine.targets_ if ours else machine._y)[numbers]
-        if answers.ndim > 1:
+        if answers.ndim > 1 and answers.shape[1] > 1:
             raise decisions.several_numbers(machine, answers.shape[1])
+        answers = answers.ravel()
         adds, value, kind, title = weights * answers, float(weights @ answers), "prediction", decisions.PREDICTED
 
     def describe(k: int) -> Described:

@@ -77,7 +77,7 @@ def _table(e: Explanation, table: Table) -> str:
             )
         )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    heading = f"<caption style='text-align:left;color:#555'>{table.heading}</caption>" if table.heading else ""
+    heading = f"<caption style='text-align:left;color:#555'>{_safe(table.heading)}</caption>" if table.heading else ""
     return f"<table style='border-collapse:collapse;font-size:12px;margin-top:6px'>{heading}{body}</table>"
 
 

@@ -332,11 +332,11 @@ class _Explainer:
     def _words(self, steps: list[Any], label: Any, rows: Places) -> list[SharedPart]:
         texts = {c: [self._view(item(self.X, i)).text for i in some.tolist()] for c, some in self.drawn.items()}
         words = _candidates(texts[label], [text for c, some in texts.items() if c != label for text in some])
-        pool = np.array([*"".join("".join(some) for some in texts.values())])
+        pool = np.array([*"".join("".join(some) for some in texts.values())], dtype=object)  # of str, NUL would be lost
 
         def without_in(text: str, in_bytes: bool) -> Without:
             def replaced(places: Places) -> Any:
-                letters = np.array([*text])
+                letters = np.array([*text], dtype=object)
                 letters[places] = self.rng.choice(pool, len(places))
                 changed = "".join(letters.tolist())
                 return changed.encode("latin-1") if in_bytes else changed

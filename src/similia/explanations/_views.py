@@ -462,7 +462,7 @@ def _left(e: Explanation, n: int, what: str, omitted: float, size: float, left: 
 def render_text(e: Explanation, rest_in: str = "") -> str:
     lines = [f"{visible(e.title)}: {number(e.value)}"]
     for table in tables(e):
-        lines += ["", *filter(None, [table.heading]), *_lines(table)]
+        lines += ["", *filter(None, [visible(table.heading)]), *_lines(table)]
     lines += [*_strings(e), *_series(e)]
     if note := whole_note(e, rest_in):
         lines += ["", f"note: {visible(note)}"]

@@ -189,7 +189,7 @@ def _nearest(parts: Parts, inside: Embedded, outside: Embedded) -> npt.NDArray[n
     if metric is not None and inside.codes is None and not (inside.how and is_numeric(inside.vectors)):
         distances = metric.distances(metric.as_objects(outside.vectors), metric.as_objects(inside.vectors))
         return np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS]
-    if not is_numeric(inside.vectors):
+    if not is_numeric(inside.vectors) or models.has_missing(inside.vectors) or models.has_missing(outside.vectors):
         return None
     from sklearn.neighbors import NearestNeighbors
 
@@ -628,7 +628,11 @@ def for_page(seen: Seen, chosen: npt.NDArray[np.bool_] | None = None) -> list[Js
 
 
 def _curve(values: npt.NDArray[np.float64]) -> list[int]:
-    """Shorten a curve to at most 48 means of consecutive values, and scale these to integers from 0 to 100."""
+    """Shorten a curve to at most 48 means of consecutive values, and scale these to integers from 0 to 100.
+
+    Missing values are left out.
+    """
+    values = values[~np.isnan(values)]
     if len(values) > _POINTS:
         edges = np.linspace(0, len(values), _POINTS + 1).astype(int)
         values = np.add.reduceat(values, edges[:-1]) / np.diff(edges)

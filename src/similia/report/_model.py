@@ -148,6 +148,8 @@ def embedded(parts: Parts, X: Any, random_state: int = 0) -> Embedded:
     if not is_numeric(found.vectors):
         raise ValueError(f"{parts.model!r} makes no vectors and has no kernel or distance")
     vectors = found.vectors if sp.issparse(found.vectors) else np.asarray(found.vectors)
+    if has_missing(vectors):
+        raise ValueError("some numbers of the vectors are missing (NaN)")
     return replace(found, vectors=vectors, how=found.how or "the vectors as they are")
 
 
@@ -217,6 +219,10 @@ def _compared(metric: Metric, X: Any, random_state: int) -> tuple[npt.NDArray, s
 
 def is_numeric(X: Any) -> bool:
     return sp.issparse(X) or (getattr(X, "ndim", 0) == 2 and np.asarray(X).dtype.kind in "biuf")
+
+
+def has_missing(vectors: Any) -> bool:
+    return bool(np.isnan(vectors.tocsr().data if sp.issparse(vectors) else np.asarray(vectors)).any())
 
 
 def coded(parts: Parts, X: Any) -> npt.NDArray[np.uint8] | None:

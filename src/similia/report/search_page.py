@@ -203,7 +203,8 @@ def _about_recall(
     search: Any, found: dict[int, Recall], alone: float, k: int, q: int, metric: Any, objects: Any
 ) -> Section:
     current = min(search.n_candidates, len(search))
-    now = found[min(found, key=lambda c: abs(c - current))]
+    nearest = min(found, key=lambda c: abs(c - current))  # fewer candidates than neighbours are not measured
+    now = found[nearest]
     brute = now.brute_force_seconds
     if metric == "projected":
         truth = "the angle between projected vectors"
@@ -230,7 +231,7 @@ def _about_recall(
         note = f"{counted(min(better), 'candidate')} are enough to find 99 %: set_params(n_candidates={min(better)})."
     if brute < now.seconds:
         note += " Comparing a query with all objects takes less time here, and finds everything."
-    how = counted(search.n_candidates, "candidate") if reranks else "without reranking"
+    how = counted(nearest, "candidate") if reranks else "without reranking"
     cards = [
         (f"recall of {k} nearest", percent(now.recall), how),
         ("one query alone", in_units(alone, _TIME), "median"),
@@ -307,7 +308,8 @@ def _about_examples(shown: _Shown, k: int) -> Section:
         return Section(
             name, title, missing="The search keeps no objects, so they cannot be shown; objects= gives them."
         )
-    q, most = len(shown.names), min(_NEAR, len(shown.search), k)
+    compared = len(shown.search) if shown.search.rerank is None else shown.search.n_candidates
+    q, most = len(shown.names), min(_NEAR, len(shown.search), compared, k)
     rows = np.sort(generator(shown.seed).permutation(q)[:_EXAMPLES])
     distances, ids = quietly(shown.search.kneighbors, take(shown.queries, rows), most)
     kept, places = np.unique(ids, return_inverse=True)
