@@ -91,6 +91,9 @@ WRONG = {
     "words": (["ethanol"], ValueError, r"smiles\[0\] is 'ethanol', which is not valid SMILES"),
     "five bonds": (["CCO", "C", "C(C)(C)(C)(C)C"], ValueError, r"smiles\[2\] is .*not a valid molecule \(Expl"),
     "an open ring of aromatic atoms": (["c1cccc1"], ValueError, r"smiles\[0\] is 'c1cccc1', .* not a valid molecule"),
+    "cut short by an editor": (["CCO…"], ValueError, r"smiles\[0\] is 'CCO…', which is not valid SMILES"),
+    "bytes of no letter": (["CCO…".encode()], ValueError, r"smiles\[0\] is 'CCO.*', which is not valid SMILES"),
+    "half a letter": (["CCO\ud800"], ValueError, r"smiles\[0\] is .*which is not valid SMILES"),
     "one text": ("CCO", TypeError, r"write \[x\]"),
     "missing": (["CCO", None], TypeError, r"X\[1\] is missing"),
 }

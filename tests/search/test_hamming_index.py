@@ -117,6 +117,20 @@ def test_results_do_not_depend_on_threads_order_or_memory(n_queries):
                 np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("k", [20, 300])
+def test_few_codes_in_an_array_before_many_sorted_by_distance_are_found(k):
+    many, query = random_codes(40_000, 64), np.zeros((1, 8), np.uint8)
+    counts = np.unpackbits(many, axis=1).sum(axis=1)
+    few = np.repeat(np.arange(3, dtype=np.uint8)[:, None], 8, axis=1)
+    few.flags.writeable = False  # so that it stays an array of its own
+    index = HammingIndex(64).fit(few).add(many[np.argsort(counts, kind="stable")])
+    expected = np.concatenate([[0, 8, 8], np.sort(counts)])
+    order = np.argsort(expected, kind="stable")[:k]
+    distances, ids = index.kneighbors(query, k)
+    assert (ids[0] == order).all()
+    assert (distances[0] == expected[order]).all()
+
+
 @pytest.mark.parametrize("n_bits", [16, 64])
 def test_a_radius_that_holds_more_rows_than_the_buffer(n_bits):
     codes = random_codes(30_000, n_bits, distinct=2)

@@ -4,6 +4,7 @@ import warnings
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -64,6 +65,9 @@ def test_arrays_of_another_shape_or_dtype_or_with_one_other_value_are_no_copies(
     long = np.arange(5000.0)
     other = np.where(long == 2500, long + 1e-12, long)
     assert identical([(long, "a"), (other, "a"), (long.copy(), "a")]).tolist() == [0, 1, 0]
+    logs = [pd.DataFrame({"event": ["a"] * 50 + [x] + ["a"] * 50}) for x in "bcb"]  # shown by their ends only
+    assert identical(logs).tolist() == identical([log["event"] for log in logs]).tolist() == [0, 1, 0]
+    assert identical([logs[0], logs[0].set_axis(["name"], axis=1)]).tolist() == [0, 1]
 
 
 def test_objects_are_among_others_of_another_dtype():

@@ -36,7 +36,7 @@ def identical(batch: Any) -> npt.NDArray[np.int64]:
 
     Numbers start at 0, in order of first appearance. The order of points in a set does not matter. Graphs are identical
     only if their nodes are numbered in the same way. Arrays in a list are compared by shape, dtype and data, objects of
-    an unknown type by their `repr`, or by identity if their class defines none.
+    an unknown type by their `repr` (data frames also by their values), or by identity if their class defines none.
     """
     numbers: dict[bytes, int] = {}
     found = [numbers.setdefault(_digest(part), len(numbers)) for part in _bytes(batch)]
@@ -109,13 +109,14 @@ def _bytes(batch: Any, dtype: np.dtype | None = None) -> Iterator[bytes]:
 
 
 def _object_bytes(x: Any) -> bytes:
-    """Return the shape, dtype and data of an array of numbers; of other objects the `repr`, or the `id` without one."""
+    """Return shape, dtype and data of an array of numbers; of others the `repr` and any values, or the `id` without."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return f"{x.shape} {x.dtype.str} ".encode() + _plain(x)
     if type(x).__repr__ is object.__repr__:
         return f"{id(x)}".encode()
+    framed = hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic)  # its `repr` may be cut short
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # all values and digits of arrays inside
-        return repr(_in_order(x)).encode("utf-8", "replace")
+        return repr(_in_order(x)).encode("utf-8", "replace") + (_object_bytes(np.asarray(x)) if framed else b"")
 
 
 def _in_order(x: Any) -> Any:

@@ -91,11 +91,12 @@ def parse_smiles(
     with rdBase.BlockLogs():  # otherwise RDKit also prints the errors raised here
         for i, text in enumerate(as_strings(smiles)):
             text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
-            molecule = Chem.MolFromSmiles(text)
+            letters = text.encode("ascii", "replace").decode()  # RDKit drops others at the ends
+            molecule = Chem.MolFromSmiles(letters)
             if molecule is not None:
                 yield molecule
                 continue
-            why = f"{short(text)}, which is {_problem(Chem, text)}"
+            why = f"{short(text)}, which is {_problem(Chem, letters)}"
             if bad is None:
                 raise BadValue(i, f"is {why}", remedy="correct or drop it", collection=collection)
             bad(i, why)

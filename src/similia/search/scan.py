@@ -209,7 +209,7 @@ def _scan_for_one(words, ids, dead, query, bounds, distances, found):  # type: i
     """
     k, some = len(distances), len(words) // _SAMPLED
     few = 3 * k // (2 * _SAMPLED) + _MORE
-    if distances[0] == _FAR and few < k // 2 and some >= _WAITING // 4:
+    if few < k // 2 and some >= _WAITING // 4 and distances.min() == _FAR:  # nothing found before is lost
         guess, nearest, ids_of_nearest = bounds.copy(), np.full(few, _FAR, np.int32), np.full(few, _LAST)
         _compare(words[:some], ids[:some], dead[:some], query, guess, nearest, ids_of_nearest)
         unlike, guess[0] = nearest[0] >= bounds[0], min(bounds[0], nearest[0])
