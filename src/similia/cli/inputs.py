@@ -27,7 +27,7 @@ from similia.sources.streams import ObjectStream, is_table, known_columns, meani
 
 _SEEN = 1000  # number of strings that are looked at, to tell whether they are numbers
 _PAIRED, _SHORT = 100, 50  # number of strings that are compared in pairs, if their mean length is at most this
-_APART = 0.8  # share of these pairs with nothing in common from which the user is told
+_APART = 0.8  # the user is told if a larger share of these pairs has nothing in common
 DEFAULT_KERNEL = {
     "strings": "GappyKmers(k=4, gaps=1)",
     "graphs": "WeisfeilerLehman(n_iter=3, normalize=True)",

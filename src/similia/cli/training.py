@@ -153,6 +153,7 @@ def chosen(part: Part, seconds: float, cv: int | None, voters: int | None) -> tu
 
 
 def print_choice(auto: Any, budget: float) -> None:
+    """Print the candidates that a search has tried, the chosen one, its estimated score, and the notes."""
     say = console()
     rows = rows_of(auto.cv_results_)
     tried = [row for row in rows if row["n_objects"]]
